@@ -1,0 +1,1 @@
+"""Data only: the conformance cases and their JSON Schema."""
