@@ -1,0 +1,1 @@
+"""Drivers: small programs that put one MCP client behind the driver contract."""

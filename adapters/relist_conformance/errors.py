@@ -1,0 +1,38 @@
+"""What can go wrong around a run, as opposed to in the client under test.
+
+Every message is one line that names the thing (a driver, a case, a port). Text that a peer sent is
+quoted with ``quoted`` before it enters a message, so a message is safe to print.
+"""
+
+MAX_QUOTED_CHARS = 120
+
+
+class ConformanceError(Exception):
+    """The suite cannot judge: bad input or a broken harness. The command line exits with 2."""
+
+
+class DriverError(ConformanceError):
+    """The driver process does not start, breaks the contract, hangs or is gone."""
+
+
+class DriverReplyError(DriverError):
+    """The driver is alive and answered one command with an error.
+
+    ``code`` is the code the driver gave, such as ``"unsupported"``, or None.
+    """
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def quoted(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
+    """Text of a peer made safe for one line: quoted, escaped, cut after ``limit`` characters."""
+    shown = text if len(text) <= limit else text[:limit] + "…"
+    return "'" + "".join(_escaped(char) for char in shown) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable() and char not in "'\\":
+        return char
+    return char.encode("unicode_escape").decode("ascii") if char not in "'\\" else "\\" + char
