@@ -1,0 +1,176 @@
+"""THE LAW: what a catalog may do, declared as a chart.
+
+Read a row as: when this is heard in that phase, and the guard holds, do the action and go there.
+Guards and actions are names; ``rules/`` defines them, ``machine.py`` compiles the chart to the table
+that runs. Nothing else changes a phase. The guards of one (phase, input) cell exclude each other and
+leave nothing out. A cell that is not declared is listed in CATALOG_DEFAULTS with its reason.
+
+    DISCONNECTED -> INITIALIZING -> DISCOVERING -> FRESH
+    FRESH -(doubt)-> STALE -(due)-> REFRESHING -> FRESH
+    a walk that failed or was spoiled -> STALE; a lost link -> DISCONNECTED, a new one -> INITIALIZING
+
+DISCOVERING and REFRESHING are *walking*: exactly one open walk with exactly one outstanding
+request, so single flight is structural. No other phase holds any.
+"""
+
+from functools import reduce
+from typing import Any
+
+from statemachine import State, StateMachine
+
+from relist.values import Phase
+
+
+def _or(one: Any, other: Any) -> Any:
+    return one | other
+
+
+def _stay(*states: State, **what: str) -> Any:
+    """Transitions that keep the phase."""
+    return reduce(_or, [state.to(state, internal=True, **what) for state in states])
+
+
+def _go(*states: State, to: State, **what: str) -> Any:
+    """Transitions of a group of states to one state."""
+    return reduce(_or, [state.to(to, **what) for state in states])
+
+
+class CatalogChart(StateMachine):
+    """One catalog of one server. States are named after the members of ``Phase``."""
+
+    disconnected = State(value=Phase.DISCONNECTED, initial=True)
+    initializing = State(value=Phase.INITIALIZING)
+    discovering = State(value=Phase.DISCOVERING)
+    fresh = State(value=Phase.FRESH)
+    stale = State(value=Phase.STALE)
+    refreshing = State(value=Phase.REFRESHING)
+    unsupported = State(value=Phase.UNSUPPORTED)
+
+    _walking = (discovering, refreshing)
+    _settled = (fresh, stale, unsupported)
+    _live = (initializing, *_walking, *_settled)
+
+    # The link: a lost or replaced one ends the open walk; what rested on it is doubted.
+    link_opened = _go(disconnected, *_live, to=initializing, on="arrive")
+    link_lost = _go(*_live, to=disconnected, on="depart")
+    credentials_changed = _go(*_live, to=initializing, on="change_partition") | _stay(
+        disconnected, on="change_partition"
+    )
+
+    # What the server offers: an undeclared kind is never requested.
+    listing_allowed = (
+        initializing.to(unsupported, cond="undeclared", on="withdraw")
+        | initializing.to(fresh, cond="list_holds", on="keep")
+        | initializing.to(stale, cond="held_back", on="hold_back")
+        | initializing.to(discovering, cond="must_list", on="begin_here")
+    )
+    capabilities_changed = (
+        _go(*_walking, fresh, stale, to=unsupported, cond="undeclared", on="withdraw")
+        | _stay(*_walking, fresh, stale, cond="declared", on="record_capabilities")
+        | unsupported.to(discovering, cond="must_list", on="begin_here")
+        | unsupported.to(stale, cond="held_back", on="hold_back")
+        | _stay(unsupported, cond="undeclared", on="record_capabilities")
+    )
+
+    # Reasons for doubt: about a published list they make it stale, an open walk they spoil.
+    list_changed_heard = (
+        fresh.to(stale, cond="heeded", on="doubt_noticed")
+        | _stay(*_walking, cond="heeded", on="spoil_noticed")
+        | _stay(stale, cond="heeded", on="keep_doubting")
+        | _stay(fresh, *_walking, stale, cond="unheeded", on="note_unheeded")
+        | _stay(initializing, on="doubt_early")
+    )
+    coverage_gained = (
+        fresh.to(stale, on="cover_and_doubt")
+        | _stay(*_walking, on="cover_and_spoil")
+        | _stay(initializing, stale, unsupported, on="cover")
+    )
+    coverage_lost = (
+        fresh.to(stale, on="uncover_and_doubt")
+        | _stay(*_walking, on="uncover_and_spoil")
+        | _stay(initializing, stale, unsupported, on="uncover")
+    )
+    staleness_proved = (
+        fresh.to(stale, cond="about_this_list", on="doubt_suspected")
+        | _stay(*_walking, cond="about_this_list", on="spoil_suspected")
+        | _stay(fresh, *_walking, cond="about_another_list")
+    )
+
+    # Wishes: a read is served by what is fresh or by the open walk, a refresh by a later walk only.
+    read_wanted = (
+        fresh.to(refreshing, cond="expired", on="begin")
+        | _stay(fresh, cond="unexpired")
+        | stale.to(refreshing, cond="lazily_due", on="begin")
+        | _stay(stale, cond="not_lazily_due", on="want")
+        | _stay(disconnected, initializing, on="want")
+    )
+    refresh_wanted = _go(fresh, stale, to=refreshing, on="begin") | _stay(
+        disconnected, initializing, *_walking, on="want"
+    )
+
+    # Time: looked at, never a timer of its own.
+    time_passed = (
+        stale.to(refreshing, cond="due", on="begin")
+        | _stay(stale, cond="not_due")
+        | fresh.to(refreshing, cond="poll_due", on="begin")
+        | _stay(fresh, cond="no_poll_due")
+        | _go(*_walking, to=stale, cond="gave_up", on="give_up")
+        | _stay(*_walking, cond="in_time")
+    )
+
+    # Answers: pages gather aside; only a complete, clean walk makes the list fresh.
+    page_arrived = (
+        _stay(*_walking, cond="late", on="note_late")
+        | _stay(*_walking, cond="more", on="gather")
+        | _go(*_walking, to=stale, cond="overlong", on="fail_overlong")
+        | _go(*_walking, to=fresh, cond="clean_end", on="publish")
+        | _go(*_walking, to=refreshing, cond="clean_end_but_wanted", on="publish_and_begin")
+        | _go(*_walking, to=stale, cond="spoiled_end", on="set_aside")
+    )
+    page_failed = (
+        _stay(*_walking, cond="late", on="note_late")
+        | _go(*_walking, to=stale, cond="transient", on="fail")
+        | _go(*_walking, to=stale, cond="unauthorized", on="park")
+        | _go(*_walking, to=stale, cond="dead_cursor", on="start_over")
+        | _go(*_walking, to=unsupported, cond="unknown_method", on="retire")
+    )
+
+
+_IDLE_LINK = "no link, so the link and listen charts send none"
+_NOT_YET = "ListingAllowed brings the whole of it later"
+_NO_LIST = "there is no list to doubt, and none is ever requested"
+_NO_WALK = "no walk is open, so the answer is late"
+
+# (phase, input) -> (what to do, why). "nothing": same state object; "note_late": a Note besides.
+CATALOG_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
+    ("disconnected", "link_lost"): ("nothing", "already without a link"),
+    **{
+        (phase, "listing_allowed"): ("nothing", "said once for each epoch, in initializing")
+        for phase in ("disconnected", "discovering", "fresh", "stale", "refreshing", "unsupported")
+    },
+    ("disconnected", "capabilities_changed"): ("nothing", _NOT_YET),
+    ("initializing", "capabilities_changed"): ("nothing", _NOT_YET),
+    ("disconnected", "list_changed_heard"): ("nothing", _IDLE_LINK),
+    ("unsupported", "list_changed_heard"): ("note_unheeded", _NO_LIST),
+    ("disconnected", "coverage_gained"): ("nothing", _IDLE_LINK),
+    ("disconnected", "coverage_lost"): ("nothing", _IDLE_LINK),
+    ("disconnected", "staleness_proved"): ("nothing", "nothing can be called; listed again anyway"),
+    ("initializing", "staleness_proved"): ("nothing", "nothing can be called yet"),
+    ("stale", "staleness_proved"): ("nothing", "doubted already, a walk is due"),
+    ("unsupported", "staleness_proved"): ("nothing", _NO_LIST),
+    ("discovering", "read_wanted"): ("nothing", "the open walk serves it"),
+    ("refreshing", "read_wanted"): ("nothing", "the open walk serves it"),
+    ("unsupported", "read_wanted"): (
+        "nothing",
+        "reads say so; an undeclared kind is not asked for",
+    ),
+    ("unsupported", "refresh_wanted"): ("nothing", "an undeclared kind is not asked for"),
+    ("disconnected", "time_passed"): ("nothing", "nothing is pending"),
+    ("initializing", "time_passed"): ("nothing", "the link and listen charts watch the time"),
+    ("unsupported", "time_passed"): ("nothing", "nothing is pending"),
+    **{
+        (phase, answer): ("note_late", _NO_WALK)
+        for phase in ("disconnected", "initializing", "fresh", "stale", "unsupported")
+        for answer in ("page_arrived", "page_failed")
+    },
+}

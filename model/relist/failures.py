@@ -1,0 +1,48 @@
+"""Failures told apart, because each asks for something else. Rule: FAIL-07, DISC-14, LIFE-35."""
+
+from enum import Enum
+
+from relist.values import Failure
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+MODERN_CODES = frozenset({HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION})
+AUTHORIZATION_STATUSES = frozenset({401, 403})
+
+
+class FailureClass(Enum):
+    """What a failed request asks of us."""
+
+    TRANSIENT = "transient"  # try again later
+    AUTHORIZATION = "authorization"  # wait for other credentials
+    DEAD_CURSOR = "dead cursor"  # start the walk over
+    UNKNOWN_METHOD = "unknown method"  # the kind does not exist after all
+
+
+def classify_page(failure: Failure, cursor: str | None) -> FailureClass:
+    """What a failed page request means; ``cursor`` is the one it carried.
+
+    -32602 speaks of the cursor only when there was one. Rule: DISC-14.
+    """
+    if failure.status in AUTHORIZATION_STATUSES:
+        return FailureClass.AUTHORIZATION
+    if failure.code == METHOD_NOT_FOUND:
+        return FailureClass.UNKNOWN_METHOD
+    if failure.code == INVALID_PARAMS and cursor is not None:
+        return FailureClass.DEAD_CURSOR
+    return FailureClass.TRANSIENT
+
+
+def says_nothing_about_the_era(failure: Failure) -> bool:
+    """Whether a failed probe proves nothing about the era: authorization, throttling, outage.
+
+    Rule: LIFE-35.
+    """
+    status = failure.status
+    if failure.code in MODERN_CODES:
+        return False
+    return status is not None and (status in (401, 403, 408, 429) or status >= 500)

@@ -1,0 +1,32 @@
+"""Lifetimes: from what a page says to the deadline of a snapshot. Rule: TTL-02 to 08, TTL-20."""
+
+from relist.policy import Policy
+from relist.values import Era, Walk
+
+
+def lifetime_ms(raw: object, policy: Policy) -> int | None:
+    """A peer's ``ttlMs`` as a safe lifetime: None when missing, 0 when negative or no integer."""
+    if raw is None:
+        return None
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        return 0
+    return max(0, min(raw, policy.ttl_max_ms))
+
+
+def earliest(one: int | None, other: int | None) -> int | None:
+    """The earlier of two deadlines, where None is never."""
+    if one is None:
+        return other
+    return one if other is None else min(one, other)
+
+
+def snapshot_deadline_ms(walk: Walk, era: Era | None, vouched: bool, policy: Policy) -> int | None:
+    """When the list of this walk expires; None means not before a notice.
+
+    The minimum over pages of receipt plus lifetime. A page without one lives as long as push
+    vouches for it, else as long as policy says. A legacy peer's lifetimes mean nothing (TTL-32).
+    """
+    named = walk.expires_at_ms if era is Era.MODERN else None
+    if vouched or walk.bare_at_ms is None or policy.unvouched_lifetime_ms is None:
+        return named
+    return earliest(named, walk.bare_at_ms + policy.unvouched_lifetime_ms)

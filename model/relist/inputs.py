@@ -1,0 +1,316 @@
+"""What a machine is told: past-tense values. Every input carries ``now_ms``, the caller's clock.
+
+CALLER inputs are acts of the embedding program, PEER inputs come (indirectly) from the server. An
+impossible act of a caller raises; a fault of a peer never does, it becomes a Note.
+"""
+
+from attrs import frozen
+
+from relist.values import Capabilities, Channel, Era, Failure, Items, Kind, Scope
+
+# --- to a catalog, from the link and listen charts ------------------------------------------------
+
+
+@frozen
+class LinkOpened:
+    """A new logical connection stands (a new epoch); listing is not allowed yet."""
+
+    epoch: int
+    now_ms: int
+
+
+@frozen
+class LinkLost:
+    """The logical connection is gone."""
+
+    now_ms: int
+
+
+@frozen
+class CredentialsChanged:
+    """The caller now acts for another partition (a harmless digest). Rule: AUTH-03, AUTH-04."""
+
+    partition: str
+    now_ms: int
+
+
+@frozen
+class ListingAllowed:
+    """The peer may be asked for lists: in this era and version, and it declared this much."""
+
+    era: Era
+    version: str
+    declared: bool
+    push: bool
+    now_ms: int
+
+
+@frozen
+class CapabilitiesChanged:
+    """A later discovery declared this much of the kind. Rule: CAP-18."""
+
+    declared: bool
+    push: bool
+    now_ms: int
+
+
+@frozen
+class ListChangedHeard:
+    """A list_changed notice for this kind arrived. Rule: NOTE-02, NOTE-23."""
+
+    now_ms: int
+
+
+@frozen
+class CoverageGained:
+    """From now on push vouches for this kind. Rule: SUB-05."""
+
+    now_ms: int
+
+
+@frozen
+class CoverageLost:
+    """Push no longer vouches for this kind. Rule: SUB-28."""
+
+    now_ms: int
+
+
+# --- to a catalog, from the caller ----------------------------------------------------------------
+
+
+@frozen
+class StalenessProved:
+    """A call planned on ``generation`` was rejected in a way that proves that list stale."""
+
+    kind: Kind
+    generation: int
+    now_ms: int
+
+
+@frozen
+class ReadWanted:
+    """Somebody needs the list. Satisfied by what is fresh, or by the walk that is open."""
+
+    kind: Kind
+    now_ms: int
+
+
+@frozen
+class RefreshWanted:
+    """Somebody asked for a refresh. Satisfied only by a walk begun afterwards. Rule: ATOM-24."""
+
+    kind: Kind
+    now_ms: int
+
+
+# --- to a catalog, from the peer ------------------------------------------------------------------
+
+
+@frozen
+class PageArrived:
+    """The answer to the page request with this serial. ``next_cursor`` None ends the walk."""
+
+    kind: Kind
+    serial: int
+    items: Items
+    next_cursor: str | None
+    ttl_ms: int | None
+    scope: Scope
+    now_ms: int
+
+
+@frozen
+class PageFailed:
+    """The page request with this serial failed."""
+
+    kind: Kind
+    serial: int
+    failure: Failure
+    now_ms: int
+
+
+# --- to the link ----------------------------------------------------------------------------------
+
+
+@frozen
+class ConnectWanted:
+    """The caller wants a connection."""
+
+    now_ms: int
+
+
+@frozen
+class CloseWanted:
+    """The caller wants the connection closed."""
+
+    now_ms: int
+
+
+@frozen
+class TransportOpened:
+    """The transport of this epoch is ready to carry requests."""
+
+    epoch: int
+    now_ms: int
+
+
+@frozen
+class TransportLost:
+    """The transport of this epoch could not be opened, or is gone."""
+
+    epoch: int
+    now_ms: int
+
+
+@frozen
+class SessionExpired:
+    """The server does not know the legacy session any more (HTTP 404). Rule: LIFE-12."""
+
+    epoch: int
+    now_ms: int
+
+
+@frozen
+class DiscoverAnswered:
+    """The answer to ``server/discover``."""
+
+    serial: int
+    supported: tuple[str, ...]
+    capabilities: Capabilities
+    now_ms: int
+
+
+@frozen
+class DiscoverFailed:
+    """``server/discover`` failed."""
+
+    serial: int
+    failure: Failure
+    now_ms: int
+
+
+@frozen
+class InitializeAnswered:
+    """The answer to ``initialize``: the server's counter-offer and its capabilities."""
+
+    serial: int
+    version: str
+    capabilities: Capabilities
+    now_ms: int
+
+
+@frozen
+class InitializeFailed:
+    """``initialize`` failed."""
+
+    serial: int
+    failure: Failure
+    now_ms: int
+
+
+# --- to the listen chart --------------------------------------------------------------------------
+
+
+@frozen
+class PushWanted:
+    """The link is live: get notices for these channels. Comes from the session."""
+
+    channels: frozenset[Channel]
+    now_ms: int
+
+
+@frozen
+class PushReleased:
+    """The link is gone, and with it whatever carried notices. Comes from the session."""
+
+    now_ms: int
+
+
+@frozen
+class PushOpened:
+    """The stream of this serial stands (acknowledged, or GET answered) for these channels."""
+
+    serial: int
+    channels: frozenset[Channel]
+    now_ms: int
+
+
+@frozen
+class PushEnded:
+    """The stream of this serial ended: by a result (no failure), an error, a cancel, or a cut."""
+
+    serial: int
+    failure: Failure | None
+    now_ms: int
+
+
+# --- to the session -------------------------------------------------------------------------------
+
+
+@frozen
+class NoticeHeard:
+    """A list_changed notice arrived; ``serial`` is its subscription's, None when it has no tag.
+
+    An adapter reports a tag that belongs to no subscription of ours as serial 0. Rule: SUB-10.
+    """
+
+    channel: Channel
+    serial: int | None
+    now_ms: int
+
+
+@frozen
+class TimePassed:
+    """The clock says so. Spurious ones are harmless."""
+
+    now_ms: int
+
+
+CatalogInput = (
+    LinkOpened
+    | LinkLost
+    | CredentialsChanged
+    | ListingAllowed
+    | CapabilitiesChanged
+    | ListChangedHeard
+    | CoverageGained
+    | CoverageLost
+    | StalenessProved
+    | ReadWanted
+    | RefreshWanted
+    | TimePassed
+    | PageArrived
+    | PageFailed
+)
+LinkInput = (
+    ConnectWanted
+    | CloseWanted
+    | TransportOpened
+    | TransportLost
+    | SessionExpired
+    | CredentialsChanged
+    | DiscoverAnswered
+    | DiscoverFailed
+    | InitializeAnswered
+    | InitializeFailed
+    | TimePassed
+)
+ListenInput = PushWanted | PushReleased | PushOpened | PushEnded | TimePassed
+CallerInput = (
+    ConnectWanted | CloseWanted | CredentialsChanged | ReadWanted | RefreshWanted | StalenessProved
+)
+PeerInput = (
+    TransportOpened
+    | TransportLost
+    | SessionExpired
+    | DiscoverAnswered
+    | DiscoverFailed
+    | InitializeAnswered
+    | InitializeFailed
+    | PushOpened
+    | PushEnded
+    | NoticeHeard
+    | PageArrived
+    | PageFailed
+)
+SessionInput = CallerInput | PeerInput | TimePassed

@@ -1,0 +1,170 @@
+"""Charts compiled to tables, and the one ``step`` that runs a catalog.
+
+The chart is declared once (``charts.py``); at import its introspection becomes a table from (input
+class, phase) to rows of (guard, target phase, action). The engine of python-statemachine runs the
+same chart in tests and must agree.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from attrs import frozen
+from statemachine import State, StateMachine
+
+from relist import inputs
+from relist.charts import CATALOG_DEFAULTS, CatalogChart
+from relist.inputs import CatalogInput
+from relist.policy import Policy
+from relist.rules import doubt, guards, link, walk
+from relist.rules.base import Step, open_walk
+from relist.rules.guards import wake_ms
+from relist.values import WALKING, Catalog, Doubt, Phase, Snapshot
+
+
+class Row(NamedTuple):
+    """One line of a table; ``guard`` None always holds, ``action`` None changes nothing."""
+
+    guard: Callable[..., bool] | None
+    target: Any
+    action: Callable[..., Any] | None
+
+
+class Cell(NamedTuple):
+    """All rows of one (phase, input), with the names that the chart gave them, for rendering."""
+
+    rows: tuple[Row, ...]
+    names: tuple[tuple[str, str, str], ...]  # (guard, target, action)
+    because: str  # why this cell is a default; empty for a declared one
+
+
+Law = tuple[ModuleType, ...]
+Table = Mapping[type[Any], Mapping[Any, Cell]]
+
+
+def compile_chart(
+    chart: type[StateMachine], defaults: Mapping[tuple[str, str], tuple[str, str]], law: Law
+) -> Table:
+    """The table of a flat chart. Raises ValueError for a cell declared twice, or not at all.
+
+    ``law``: the modules that define the guards and actions which the chart names.
+    """
+    names = {str(event) for state in chart.states for t in state.transitions for event in t.events}
+    table: dict[type[Any], dict[Any, Cell]] = {}
+    for name in sorted(names):
+        cells: dict[Any, Cell] = {}
+        for state in chart.states:
+            declared = [t for t in state.transitions if name in {str(e) for e in t.events}]
+            default = defaults.get((state.id, name))
+            if bool(declared) is bool(default):
+                raise ValueError(f"cell ({state.id}, {name}) must be declared or a default, once")
+            cells[state.value] = (
+                _declared_cell(declared, state, law)
+                if default is None
+                else _default_cell(*default, state, law)
+            )
+        table[_input_class(name)] = cells
+    return table
+
+
+def _declared_cell(transitions: list[Any], state: State, law: Law) -> Cell:
+    rows: list[Row] = []
+    names: list[tuple[str, str, str]] = []
+    for transition in transitions:
+        guards = [str(spec.func) for spec in transition.cond if not spec.is_convention]
+        actions = [str(spec.func) for spec in transition.on if not spec.is_convention]
+        if len(guards) > 1 or len(actions) > 1:
+            raise ValueError(f"one guard and one action a row: {state.id} {guards} {actions}")
+        guard, action = (guards or [""])[0], (actions or [""])[0]
+        target: State = transition.target or state
+        names.append((guard, target.id, action))
+        rows.append(
+            Row(
+                _named(law, guard) if guard else None,
+                target.value,
+                _named(law, action) if action else None,
+            )
+        )
+    return Cell(tuple(rows), tuple(names), "")
+
+
+def _default_cell(action: str, because: str, state: State, law: Law) -> Cell:
+    row = Row(None, state.value, _named(law, action))
+    return Cell((row,), (("", state.id, action),), because)
+
+
+def _named(law: Law, name: str) -> Callable[..., Any]:
+    found: list[Callable[..., Any]] = [vars(module)[name] for module in law if name in vars(module)]
+    if not found:
+        raise ValueError(f"the chart names {name}, which no rule defines")
+    return found[0]
+
+
+def _input_class(event: str) -> type[Any]:
+    name = "".join(part.capitalize() for part in event.split("_"))
+    found: type[Any] = getattr(inputs, name)
+    return found
+
+
+CATALOG_TABLE = compile_chart(CatalogChart, CATALOG_DEFAULTS, (guards, link, doubt, walk))
+_ROWS = {
+    heard: {phase: cell.rows for phase, cell in cells.items()}
+    for heard, cells in CATALOG_TABLE.items()
+}
+
+
+def step(catalog: Catalog, heard: CatalogInput, policy: Policy) -> Step:
+    """What this catalog becomes on hearing this, and what it asks for. Pure and total."""
+    for guard, target, action in _ROWS[heard.__class__][catalog.phase]:
+        if guard is None or guard(catalog, heard, policy):
+            if action is None:
+                return Step(catalog)
+            stepped: Step = action(catalog, heard, policy, target)
+            return stepped
+    raise AssertionError(f"no row of ({catalog.phase}, {heard}) holds")  # the law tests forbid it
+
+
+def deadline_ms(catalog: Catalog, policy: Policy) -> int | None:
+    """When this catalog wants a TimePassed; None: not before something else happens."""
+    if catalog.phase in WALKING:
+        limits = open_walk(catalog)
+        return min(limits.request_limit_at_ms, limits.walk_limit_at_ms)
+    if catalog.phase is Phase.STALE:
+        return wake_ms(catalog, policy)
+    return catalog.pacing.due_at_ms if catalog.phase is Phase.FRESH else None
+
+
+class Hit(Enum):
+    """What a read found. Rule: STATE-12, TTL-02."""
+
+    HIT = "hit"  # usable as it is
+    EXPIRED = "expired"  # its lifetime is over
+    DOUBTED = "doubted"  # there is a reason to believe it wrong
+    MISS = "miss"  # never listed, which is not empty
+    UNSUPPORTED = "unsupported"  # the server does not have this kind
+
+
+@frozen
+class Reading:
+    """What a reader gets: the snapshot (None for miss and unsupported), and how far to trust it."""
+
+    hit: Hit
+    snapshot: Snapshot | None
+    doubt: Doubt | None
+    age_ms: int | None
+
+
+def read(catalog: Catalog, now_ms: int) -> Reading:
+    """Look at a catalog without changing it or causing traffic. Doubt outranks expiry."""
+    snapshot, why = catalog.snapshot, catalog.doubt
+    if catalog.phase is Phase.UNSUPPORTED:
+        return Reading(Hit.UNSUPPORTED, None, None, None)
+    if snapshot is None:
+        return Reading(Hit.MISS, None, why, None)
+    age_ms = now_ms - snapshot.listed_at_ms
+    if why is not None:
+        return Reading(Hit.DOUBTED, snapshot, why, age_ms)
+    if snapshot.expires_at_ms is not None and now_ms >= snapshot.expires_at_ms:
+        return Reading(Hit.EXPIRED, snapshot, None, age_ms)
+    return Reading(Hit.HIT, snapshot, None, age_ms)

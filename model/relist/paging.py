@@ -1,0 +1,64 @@
+"""Walking pages: gathering them aside, bounding the walk, joining them. Rule: DISC-02 to 22."""
+
+from typing import NamedTuple
+
+from relist.freshness import earliest, lifetime_ms
+from relist.inputs import PageArrived
+from relist.policy import Policy
+from relist.values import Era, Item, Items, Scope, Walk
+
+
+class Listing(NamedTuple):
+    """The joined pages: equal repetitions dropped, keys with differing definitions named."""
+
+    items: Items
+    ambiguous: frozenset[str]
+
+
+def add_page(walk: Walk, page: PageArrived, era: Era | None, policy: Policy) -> Walk:
+    """The walk with this page put aside and no request outstanding any more.
+
+    In the legacy era every page is bare: its lifetime fields are not interpreted.
+    """
+    ttl_ms = lifetime_ms(page.ttl_ms, policy) if era is Era.MODERN else None
+    ends = (
+        walk.expires_at_ms if ttl_ms is None else earliest(walk.expires_at_ms, page.now_ms + ttl_ms)
+    )
+    bare = earliest(walk.bare_at_ms, page.now_ms) if ttl_ms is None else walk.bare_at_ms
+    public = walk.scope is Scope.PUBLIC and page.scope is Scope.PUBLIC and era is Era.MODERN
+    return Walk(
+        walk.serial,
+        walk.cursor,
+        (*walk.pages, page.items),
+        walk.count + len(page.items),
+        Scope.PUBLIC if public else Scope.PRIVATE,
+        ends,
+        bare,
+        walk.spoiled,
+        walk.covered,
+        walk.serves,
+        walk.request_limit_at_ms,
+        walk.walk_limit_at_ms,
+    )
+
+
+def too_long(walk: Walk, page: PageArrived, policy: Policy) -> bool:
+    """Whether this page takes the walk over a bound: items, or pages with more to come.
+
+    Bounds count; they never look at the cursor's value. Rule: DISC-08, DISC-16.
+    """
+    if walk.count + len(page.items) > policy.items_max:
+        return True
+    return page.next_cursor is not None and len(walk.pages) + 1 >= policy.pages_max
+
+
+def join(pages: tuple[Items, ...]) -> Listing:
+    """All items in the order received, each key once. Rule: DISC-19, DISC-20, DISC-32."""
+    seen: dict[str, Item] = {}
+    ambiguous: set[str] = set()
+    for items in pages:
+        for item in items:
+            first = seen.setdefault(item.key, item)
+            if first is not item and first != item:
+                ambiguous.add(item.key)
+    return Listing(tuple(seen.values()), frozenset(ambiguous))

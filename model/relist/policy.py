@@ -1,0 +1,118 @@
+"""Every SHOULD and MAY as a validated value. All durations are milliseconds.
+
+There is no default seed: jitter must differ between processes, and only the adapter may be random.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+import attrs
+from attrs import field, frozen
+
+from relist.errors import PolicyError
+
+
+def _at_least(minimum: int) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise PolicyError(f"policy.{attribute.name} must be an integer >= {minimum}: {value!r}")
+
+    return check
+
+
+def _maybe_at_least(minimum: int) -> Any:
+    return attrs.validators.optional(_at_least(minimum))
+
+
+@frozen(kw_only=True)
+class Policy:
+    """How a client behaves where the specification leaves it a choice.
+
+    Raises PolicyError for a value out of range or an impossible combination.
+    """
+
+    seed: bytes
+    modern_versions: tuple[str, ...] = ("2026-07-28",)
+    legacy_versions: tuple[str, ...] = ("2025-11-25", "2025-06-18", "2025-03-26")
+
+    # Notices (decision 3): one window from the first doubt, then a gap that grows under feedback.
+    gather_ms: int = field(default=50, validator=_at_least(0))
+    gap_base_ms: int = field(default=100, validator=_at_least(1))
+    gap_max_ms: int = field(default=30_000, validator=_at_least(1))
+    lazy: bool = False
+    uncovered_grace_ms: int = field(default=1_000, validator=_at_least(0))
+
+    # Walks (decisions 1, 2).
+    spoiled_in_row_max: int = field(default=3, validator=_at_least(1))
+    request_limit_ms: int = field(default=30_000, validator=_at_least(1))
+    walk_limit_ms: int = field(default=300_000, validator=_at_least(1))
+    pages_max: int = field(default=1_000, validator=_at_least(1))
+    items_max: int = field(default=100_000, validator=_at_least(1))
+
+    # Lifetime (decision 4).
+    ttl_max_ms: int = field(default=86_400_000, validator=_at_least(0))
+    unvouched_lifetime_ms: int | None = field(default=60_000, validator=_maybe_at_least(0))
+    poll_ms: int | None = field(default=None, validator=_maybe_at_least(1))
+
+    # Failure (decision 9).
+    backoff_base_ms: int = field(default=500, validator=_at_least(1))
+    backoff_max_ms: int = field(default=60_000, validator=_at_least(1))
+    retry_after_max_ms: int = field(default=3_600_000, validator=_at_least(0))
+    jitter_percent: int = field(default=50, validator=_at_least(0))
+
+    # Link and listen.
+    open_limit_ms: int = field(default=30_000, validator=_at_least(1))
+    probe_limit_ms: int = field(default=10_000, validator=_at_least(1))
+    handshake_limit_ms: int = field(default=60_000, validator=_at_least(1))
+    ack_limit_ms: int = field(default=5_000, validator=_at_least(1))
+    healthy_ms: int = field(default=10_000, validator=_at_least(0))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse combinations that cannot be kept."""
+        if not self.seed:
+            raise PolicyError("policy.seed must not be empty: the adapter supplies the randomness")
+        if not (self.modern_versions or self.legacy_versions):
+            raise PolicyError("policy.modern_versions and policy.legacy_versions are both empty")
+        if self.jitter_percent > 100:
+            raise PolicyError(f"policy.jitter_percent must be <= 100: {self.jitter_percent!r}")
+        for low, high in (
+            ("gather_ms", "gap_max_ms"),
+            ("gap_base_ms", "gap_max_ms"),
+            ("backoff_base_ms", "backoff_max_ms"),
+            ("request_limit_ms", "walk_limit_ms"),
+        ):
+            if getattr(self, low) > getattr(self, high):
+                raise PolicyError(
+                    f"policy.{low} ({getattr(self, low)}) must not exceed"
+                    f" policy.{high} ({getattr(self, high)})"
+                )
+
+    def gap_ms(self, exponent: int) -> int:
+        """The least distance between two listings while feedback has grown to ``exponent``."""
+        return 0 if exponent == 0 else min(self.gap_base_ms << (exponent - 1), self.gap_max_ms)
+
+    def gap_exponent_max(self) -> int:
+        """The exponent at which the gap is ``gap_max_ms``: growing further changes nothing."""
+        exponent = 1
+        while self.gap_base_ms << (exponent - 1) < self.gap_max_ms:
+            exponent += 1
+        return exponent
+
+    def backoff_ms(self, failures: int, owner: str, serial: int) -> int:
+        """Delay before try ``failures + 1``: capped exponential, spread downwards by jitter.
+
+        Jitter is SHA-256 of (seed, owner, serial), so that the same state gives the same delay.
+        """
+        exponent = min(max(failures - 1, 0), 32)
+        delay = min(self.backoff_base_ms << exponent, self.backoff_max_ms)
+        spread = delay * self.jitter_percent // 100
+        return delay - self._jitter(owner, serial) % (spread + 1)
+
+    def poll_delay_ms(self, owner: str, serial: int) -> int:
+        """The opt-in polling period, spread downwards by jitter. Rule: TTL-11."""
+        period = self.poll_ms or 0
+        return period - self._jitter(owner, serial) % (period * self.jitter_percent // 100 + 1)
+
+    def _jitter(self, owner: str, serial: int) -> int:
+        text = b"\x00".join((self.seed, owner.encode(), str(serial).encode()))
+        return int.from_bytes(sha256(text).digest()[:8], "big")

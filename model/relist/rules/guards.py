@@ -1,0 +1,228 @@
+"""Guards: ``(catalog, heard, policy) -> bool``. Those of one cell exclude each other."""
+
+from relist import inputs as i
+from relist.failures import FailureClass, classify_page
+from relist.paging import join, too_long
+from relist.policy import Policy
+from relist.rules.base import Answer, Offer, open_walk
+from relist.values import Catalog
+
+# --- guards: what the server offers ---------------------------------------------------------------
+
+
+def undeclared(_: Catalog, heard: Offer, __: Policy) -> bool:
+    """The server did not declare this kind. Rule: CAP-01."""
+    return not heard.declared
+
+
+def declared(_: Catalog, heard: Offer, __: Policy) -> bool:
+    """The server declared this kind; an empty object counts. Rule: CAP-03."""
+    return heard.declared
+
+
+def list_holds(catalog: Catalog, heard: Offer, _: Policy) -> bool:
+    """The list kept from an earlier link is undoubted, of this version, and nobody asks for more.
+
+    Rule: REC-05, REC-08.
+    """
+    snapshot = catalog.snapshot
+    return (
+        heard.declared
+        and snapshot is not None
+        and catalog.doubt is None
+        and not catalog.wanted
+        and isinstance(heard, i.ListingAllowed)
+        and snapshot.version == heard.version
+    )
+
+
+def held_back(catalog: Catalog, heard: Offer, policy: Policy) -> bool:
+    """Nothing is asked for by itself: parked, or lazy, and nobody wants it."""
+    return (
+        heard.declared
+        and not list_holds(catalog, heard, policy)
+        and (catalog.pacing.parked or policy.lazy)
+        and not catalog.wanted
+    )
+
+
+def must_list(catalog: Catalog, heard: Offer, policy: Policy) -> bool:
+    """The kind is declared, and neither does a kept list hold nor is anything held back."""
+    return (
+        heard.declared
+        and not list_holds(catalog, heard, policy)
+        and not held_back(catalog, heard, policy)
+    )
+
+
+# --- guards: notices, wishes, time ----------------------------------------------------------------
+
+
+def heeded(catalog: Catalog, _: object, __: Policy) -> bool:
+    """Push was declared or granted for this kind, so a notice counts. Rule: CAP-06, CAP-19."""
+    return catalog.standing.push or catalog.standing.covered
+
+
+def unheeded(catalog: Catalog, heard: object, policy: Policy) -> bool:
+    """A notice that the server never promised."""
+    return not heeded(catalog, heard, policy)
+
+
+def about_this_list(catalog: Catalog, heard: i.StalenessProved, _: Policy) -> bool:
+    """The rejected call was planned on the list that is published now."""
+    return catalog.snapshot is not None and heard.generation == catalog.snapshot.generation
+
+
+def about_another_list(catalog: Catalog, heard: i.StalenessProved, policy: Policy) -> bool:
+    """The rejected call was planned on a list that has been replaced since."""
+    return not about_this_list(catalog, heard, policy)
+
+
+def expired(catalog: Catalog, heard: i.ReadWanted, _: Policy) -> bool:
+    """The published list has outlived its lifetime: fresh strictly before it. Rule: TTL-02."""
+    snapshot = catalog.snapshot
+    return (
+        snapshot is not None
+        and snapshot.expires_at_ms is not None
+        and heard.now_ms >= snapshot.expires_at_ms
+    )
+
+
+def unexpired(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
+    """The published list may be used as it is. Rule: TTL-05."""
+    return not expired(catalog, heard, policy)
+
+
+def lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
+    """Walks wait for a read, and neither backoff nor gap nor a missing authorization forbids it."""
+    due = catalog.pacing.due_at_ms
+    return policy.lazy and not catalog.pacing.parked and (due is None or heard.now_ms >= due)
+
+
+def not_lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
+    """The walk comes by itself later, or may not come yet."""
+    return not lazily_due(catalog, heard, policy)
+
+
+def due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
+    """The window, the gap or the backoff is over."""
+    wake = wake_ms(catalog, policy)
+    return wake is not None and heard.now_ms >= wake
+
+
+def not_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
+    """Still waiting."""
+    return not due(catalog, heard, policy)
+
+
+def poll_due(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
+    """The opt-in poll is due; a lifetime never is. Rule: TTL-10, TTL-11."""
+    return catalog.pacing.due_at_ms is not None and heard.now_ms >= catalog.pacing.due_at_ms
+
+
+def no_poll_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
+    """No poll is due."""
+    return not poll_due(catalog, heard, policy)
+
+
+def gave_up(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
+    """The outstanding request or the whole walk has run out of time. Rule: FAIL-09, DISC-16."""
+    walk = open_walk(catalog)
+    return heard.now_ms >= min(walk.request_limit_at_ms, walk.walk_limit_at_ms)
+
+
+def in_time(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
+    """The open walk may go on."""
+    return not gave_up(catalog, heard, policy)
+
+
+def wake_ms(catalog: Catalog, policy: Policy) -> int | None:
+    """When a stale catalog begins its next walk by itself; None when it does not."""
+    if catalog.pacing.parked or (policy.lazy and not catalog.wanted):
+        return None
+    return catalog.pacing.due_at_ms
+
+
+# --- guards: answers ------------------------------------------------------------------------------
+
+
+def late(catalog: Catalog, heard: Answer, _: Policy) -> bool:
+    """Not the answer to the one outstanding request. Rule: ATOM-11, ATOM-13."""
+    return heard.serial != open_walk(catalog).serial
+
+
+def overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """This page takes the walk over a bound of pages or items. Rule: DISC-16."""
+    return not late(catalog, heard, policy) and too_long(open_walk(catalog), heard, policy)
+
+
+def more(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """The page names a next cursor; the empty string is one. Rule: DISC-04, DISC-05."""
+    return (
+        heard.next_cursor is not None
+        and not late(catalog, heard, policy)
+        and not too_long(open_walk(catalog), heard, policy)
+    )
+
+
+def _ends(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    return (
+        heard.next_cursor is None
+        and not late(catalog, heard, policy)
+        and not too_long(open_walk(catalog), heard, policy)
+    )
+
+
+def _ends_clean(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """Undisturbed, and conflicting duplicates neither new nor still worth another walk."""
+    walk = open_walk(catalog)
+    if walk.spoiled:
+        return False
+    ambiguous = join((*walk.pages, heard.items)).ambiguous
+    if not ambiguous or catalog.pacing.spoiled_in_row + 1 >= policy.spoiled_in_row_max:
+        return True
+    return catalog.snapshot is not None and catalog.snapshot.ambiguous == ambiguous
+
+
+def clean_end(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """The last page of an undisturbed walk. Rule: DISC-03, ATOM-01."""
+    return (
+        not catalog.wanted and _ends(catalog, heard, policy) and _ends_clean(catalog, heard, policy)
+    )
+
+
+def clean_end_but_wanted(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """The same, and a refresh was asked for after this walk began. Rule: ATOM-24."""
+    return catalog.wanted and _ends(catalog, heard, policy) and _ends_clean(catalog, heard, policy)
+
+
+def spoiled_end(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+    """The last page of a walk during which something changed. Rule: ATOM-10."""
+    return _ends(catalog, heard, policy) and not _ends_clean(catalog, heard, policy)
+
+
+def _fails_as(catalog: Catalog, heard: i.PageFailed, policy: Policy, what: FailureClass) -> bool:
+    return (
+        not late(catalog, heard, policy)
+        and classify_page(heard.failure, open_walk(catalog).cursor) is what
+    )
+
+
+def transient(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
+    """A passing failure. Rule: FAIL-03."""
+    return _fails_as(catalog, heard, policy, FailureClass.TRANSIENT)
+
+
+def unauthorized(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
+    """An authorization failure. Rule: FAIL-04."""
+    return _fails_as(catalog, heard, policy, FailureClass.AUTHORIZATION)
+
+
+def dead_cursor(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
+    """The server refuses a cursor it gave out. Rule: DISC-12, DISC-13."""
+    return _fails_as(catalog, heard, policy, FailureClass.DEAD_CURSOR)
+
+
+def unknown_method(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
+    """The server declared the kind and does not know its list method. Rule: CAP-05, CAP-16."""
+    return _fails_as(catalog, heard, policy, FailureClass.UNKNOWN_METHOD)

@@ -1,0 +1,149 @@
+"""Actions on what the link says: epochs, partitions, capabilities."""
+
+from attrs import evolve
+
+from relist import inputs as i
+from relist.effects import AbandonWalk, CatalogEffect, DoubtList, Note, Withdraw
+from relist.policy import Policy
+from relist.rules.base import Offer, Step
+from relist.rules.walk import begin
+from relist.values import Catalog, Doubt, Era, Pacing, Phase, Scope, Standing
+
+# --- actions: the link ----------------------------------------------------------------------------
+
+
+def arrive(catalog: Catalog, heard: i.LinkOpened, _: Policy, to: Phase) -> Step:
+    """A new epoch begins; a link that was replaced unseen is lost first. Rule: REC-01, STATE-04."""
+    state, effects = _unlink(catalog, to)
+    return Step(evolve(state, standing=evolve(state.standing, epoch=heard.epoch)), effects)
+
+
+def depart(catalog: Catalog, _: i.LinkLost, __: Policy, to: Phase) -> Step:
+    """The link is gone, and with it the open walk. Rule: REC-02, REC-03, REC-06."""
+    return _unlink(catalog, to)
+
+
+def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, to: Phase) -> Step:
+    """What was private to the old partition is withdrawn at once; parking ends.
+
+    Rule: AUTH-03, AUTH-06, FAIL-06.
+    """
+    state, effects = _unlink(catalog, to)
+    if state.snapshot is not None and state.snapshot.scope is Scope.PRIVATE:
+        state = evolve(state, snapshot=None, doubt=None)
+        effects = (*effects, Withdraw(catalog.kind))
+    return Step(
+        evolve(
+            state,
+            standing=evolve(state.standing, partition=heard.partition),
+            pacing=evolve(state.pacing, parked=False, failures=0),
+        ),
+        effects,
+    )
+
+
+def _unlink(catalog: Catalog, to: Phase) -> Step:
+    """Drop what belongs to the link: open walk, candidate, coverage, timers.
+
+    The legacy era doubts every list, the modern one only a list that push vouched for (decision 4).
+    """
+    walk, legacy = catalog.walk, catalog.standing.era is Era.LEGACY
+    doubt = catalog.doubt
+    doubted: tuple[CatalogEffect, ...] = ()
+    if doubt is None and catalog.snapshot is not None and (legacy or catalog.vouched):
+        doubt, doubted = Doubt.DISCONNECTED, (DoubtList(catalog.kind, Doubt.DISCONNECTED),)
+    abandoned = () if walk is None else (AbandonWalk(catalog.kind, walk.serial),)
+    return Step(
+        evolve(
+            catalog,
+            phase=to,
+            doubt=doubt,
+            walk=None,
+            candidate=None,
+            vouched=False,
+            wanted=catalog.wanted or (walk is not None and walk.serves),
+            standing=evolve(catalog.standing, covered=False),
+            pacing=evolve(catalog.pacing, due_at_ms=None, spoiled_in_row=0),
+        ),
+        (*abandoned, *doubted),
+    )
+
+
+# --- actions: what the server offers --------------------------------------------------------------
+
+
+def _offered(catalog: Catalog, heard: Offer) -> Standing:
+    standing = catalog.standing
+    if isinstance(heard, i.ListingAllowed):
+        standing = evolve(standing, era=heard.era, version=heard.version)
+    return evolve(standing, declared=heard.declared, push=heard.push)
+
+
+def withdraw(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
+    """The kind is not declared: nothing of it is shown or asked for. Rule: CAP-13, CAP-18."""
+    return _withdrawn(catalog, _offered(catalog, heard), to)
+
+
+def keep(catalog: Catalog, heard: i.ListingAllowed, _: Policy, to: Phase) -> Step:
+    """The kept list is still good. Rule: REC-05."""
+    return Step(evolve(catalog, phase=to, standing=_offered(catalog, heard)))
+
+
+def hold_back(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
+    """Listing waits for a wish (lazy) or for credentials (parked)."""
+    standing = _offered(catalog, heard)
+    doubt, doubted = _renewed_doubt(catalog, standing)
+    return Step(evolve(catalog, phase=to, doubt=doubt, standing=standing), doubted)
+
+
+def begin_here(catalog: Catalog, heard: Offer, policy: Policy, to: Phase) -> Step:
+    """The first walk since listing was allowed. Rule: DISC-01."""
+    standing = _offered(catalog, heard)
+    doubt, doubted = _renewed_doubt(catalog, standing)
+    state, effects = begin(evolve(catalog, doubt=doubt, standing=standing), heard, policy, to)
+    return Step(state, (*doubted, *effects))
+
+
+def _renewed_doubt(
+    catalog: Catalog, standing: Standing
+) -> tuple[Doubt | None, tuple[DoubtList, ...]]:
+    """A list of another protocol version is not this one. Rule: REC-08."""
+    snapshot = catalog.snapshot
+    if catalog.doubt is None and snapshot is not None and snapshot.version != standing.version:
+        return Doubt.UNVOUCHED, (DoubtList(catalog.kind, Doubt.UNVOUCHED),)
+    return catalog.doubt, ()
+
+
+def record_capabilities(catalog: Catalog, heard: Offer, _: Policy, __: Phase) -> Step:
+    """The kind stays as it is; push may have been declared or withdrawn."""
+    standing = _offered(catalog, heard)
+    return Step(catalog if standing == catalog.standing else evolve(catalog, standing=standing))
+
+
+def _withdrawn(catalog: Catalog, standing: Standing, to: Phase) -> Step:
+    walk = catalog.walk
+    effects: tuple[CatalogEffect, ...] = ()
+    if walk is not None:
+        effects += (AbandonWalk(catalog.kind, walk.serial),)
+    if catalog.snapshot is not None:
+        effects += (Withdraw(catalog.kind),)
+    state = evolve(
+        catalog,
+        phase=to,
+        doubt=None,
+        walk=None,
+        snapshot=None,
+        candidate=None,
+        vouched=False,
+        wanted=False,
+        standing=standing,
+        pacing=Pacing(None, catalog.pacing.parked, 0, 0, 0, None),
+    )
+    return Step(state, effects)
+
+
+def retire(catalog: Catalog, heard: i.PageFailed, _: Policy, to: Phase) -> Step:
+    """A declared kind whose method does not exist is unsupported, never empty. Rule: CAP-16."""
+    state, effects = _withdrawn(evolve(catalog, walk=None), catalog.standing, to)
+    defect = Note("CAP-16", "declared kind has no list method", (catalog.kind.value, heard.serial))
+    return Step(state, (*effects, defect))

@@ -1,0 +1,241 @@
+"""Actions on wishes, walks, publication and failure."""
+
+from attrs import evolve
+
+from relist import inputs as i
+from relist.effects import (
+    AbandonWalk,
+    CatalogEffect,
+    DoubtList,
+    NeedCredentials,
+    Note,
+    Publish,
+    RequestPage,
+)
+from relist.paging import add_page, join
+from relist.policy import Policy
+from relist.rules.base import Answer, Step, open_walk
+from relist.snapshot import make_snapshot
+from relist.values import Catalog, Doubt, Pacing, Phase, Scope, Snapshot, Walk
+
+# --- actions: wishes and walks --------------------------------------------------------------------
+
+
+def want(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
+    """Remember the wish until a walk begun after it has ended."""
+    if catalog.wanted:
+        return Step(catalog)
+    pacing = catalog.pacing
+    return Step(evolve(catalog, wanted=True, pacing=pacing))
+
+
+def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) -> Step:
+    """Open a walk at the first page, without a cursor. Rule: DISC-02, DISC-18, ATOM-06."""
+    serial, now_ms = catalog.serial + 1, heard.now_ms
+    asked = isinstance(heard, i.ReadWanted | i.RefreshWanted)
+    walk = Walk(
+        serial,
+        None,
+        (),
+        0,
+        Scope.PUBLIC,
+        None,
+        None,
+        False,
+        catalog.standing.covered,
+        catalog.wanted or asked,
+        now_ms + policy.request_limit_ms,
+        now_ms + policy.walk_limit_ms,
+    )
+    pacing = catalog.pacing
+    return Step(
+        Catalog(
+            catalog.kind,
+            to,
+            catalog.doubt,
+            walk,
+            catalog.snapshot,
+            catalog.candidate,
+            catalog.vouched,
+            False,
+            catalog.generation,
+            serial,
+            catalog.standing,
+            Pacing(
+                None,
+                False,
+                pacing.failures,
+                pacing.spoiled_in_row,
+                pacing.gap_exponent,
+                pacing.listed_at_ms,
+            ),
+        ),
+        (RequestPage(catalog.kind, serial, None),),
+    )
+
+
+def gather(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+    """Put the page aside and ask for the next one with its cursor, unchanged. Rule: DISC-02."""
+    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
+    serial = catalog.serial + 1
+    walk = evolve(
+        walk,
+        serial=serial,
+        cursor=heard.next_cursor,
+        request_limit_at_ms=heard.now_ms + policy.request_limit_ms,
+    )
+    return Step(
+        evolve(catalog, phase=to, walk=walk, serial=serial),
+        (RequestPage(catalog.kind, serial, heard.next_cursor),),
+    )
+
+
+def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+    """A complete, clean walk replaces the list as a whole and clears every doubt. Rule: ATOM-02."""
+    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
+    snapshot = make_snapshot(catalog, walk, join(walk.pages), True, heard.now_ms, policy)
+    due_at_ms = None
+    if policy.poll_ms is not None:
+        due_at_ms = heard.now_ms + policy.poll_delay_ms(catalog.kind.value, catalog.serial)
+    return Step(
+        Catalog(
+            catalog.kind,
+            to,
+            None,
+            None,
+            snapshot,
+            None,
+            walk.covered and catalog.standing.covered,
+            catalog.wanted,
+            snapshot.generation,
+            catalog.serial,
+            catalog.standing,
+            Pacing(due_at_ms, False, 0, 0, catalog.pacing.gap_exponent, heard.now_ms),
+        ),
+        (Publish(catalog.kind, snapshot, snapshot.generation != catalog.generation),),
+    )
+
+
+def publish_and_begin(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+    """The same, and the refresh that was asked for meanwhile begins. Rule: ATOM-24."""
+    published, told = publish(catalog, heard, policy, to)
+    begun, asked = begin(published, heard, policy, to)
+    return Step(begun, (*told, *asked))
+
+
+def set_aside(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+    """A complete but spoiled list is held back as candidate and the catalog is walked again.
+
+    After ``spoiled_in_row_max`` of them the newest is published, marked spoiled: a storm must not
+    starve readers. The catalog stays stale. Rule: ATOM-10, ATOM-15.
+    """
+    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
+    candidate = make_snapshot(catalog, walk, join(walk.pages), False, heard.now_ms, policy)
+    return _after_spoiled(catalog, candidate, heard.now_ms, policy, to)
+
+
+def start_over(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+    """A dead cursor: all pages are dropped and the walk begins again. Rule: DISC-12, FAIL-23."""
+    in_row = catalog.pacing.spoiled_in_row + 1
+    if in_row >= policy.spoiled_in_row_max and catalog.candidate is None:
+        return _failed(catalog, heard.failure.retry_after_ms, heard.now_ms, policy, to)
+    return _after_spoiled(catalog, catalog.candidate, heard.now_ms, policy, to)
+
+
+def _after_spoiled(
+    catalog: Catalog, candidate: Snapshot | None, now_ms: int, policy: Policy, to: Phase
+) -> Step:
+    pacing, held = catalog.pacing, catalog.snapshot
+    in_row = min(pacing.spoiled_in_row + 1, policy.spoiled_in_row_max)
+    exponent = min(pacing.gap_exponent + 1, policy.gap_exponent_max())
+    doubt = catalog.doubt or Doubt.SUSPECTED
+    told: tuple[CatalogEffect, ...] = ()
+    if in_row >= policy.spoiled_in_row_max and candidate is not None:
+        changed = candidate.generation != catalog.generation
+        told, held, candidate = (Publish(catalog.kind, candidate, changed),), candidate, None
+    if catalog.doubt is None and held is not None:
+        told += (DoubtList(catalog.kind, doubt),)
+    state = evolve(
+        catalog,
+        phase=to,
+        doubt=doubt,
+        walk=None,
+        snapshot=held,
+        candidate=candidate,
+        vouched=False,
+        generation=held.generation if held is not None else catalog.generation,
+        pacing=Pacing(
+            now_ms if catalog.wanted else now_ms + policy.gap_ms(exponent),
+            False,
+            pacing.failures,
+            in_row,
+            exponent,
+            now_ms,
+        ),
+    )
+    return Step(state, told)
+
+
+# --- actions: failure -----------------------------------------------------------------------------
+
+
+def _failed(
+    catalog: Catalog, retry_after_ms: int | None, now_ms: int, policy: Policy, to: Phase
+) -> Step:
+    """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17."""
+    failures = catalog.pacing.failures + 1
+    delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial)
+    if retry_after_ms is not None:
+        delay_ms = max(delay_ms, min(retry_after_ms, policy.retry_after_max_ms))
+    news = catalog.doubt is None and catalog.snapshot is not None
+    state = evolve(
+        catalog,
+        phase=to,
+        doubt=catalog.doubt or Doubt.FAILED,
+        walk=None,
+        pacing=evolve(
+            catalog.pacing,
+            due_at_ms=now_ms if catalog.wanted else now_ms + delay_ms,
+            failures=failures,
+        ),
+    )
+    return Step(state, (DoubtList(catalog.kind, Doubt.FAILED),) if news else ())
+
+
+def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+    """A passing failure of a page fails the walk."""
+    return _failed(catalog, heard.failure.retry_after_ms, heard.now_ms, policy, to)
+
+
+def fail_overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+    """A walk cut by a bound has failed: its pages prove nothing. Rule: DISC-17."""
+    state, effects = _failed(catalog, None, heard.now_ms, policy, to)
+    walk = open_walk(catalog)
+    size = (walk.count + len(heard.items), len(walk.pages) + 1)
+    return Step(state, (*effects, Note("DISC-16", "walk over a bound (items, pages)", size)))
+
+
+def give_up(catalog: Catalog, heard: i.TimePassed, policy: Policy, to: Phase) -> Step:
+    """No answer in time: stop waiting, cancel, and try again later. Rule: FAIL-09."""
+    state, effects = _failed(catalog, None, heard.now_ms, policy, to)
+    return Step(state, (AbandonWalk(catalog.kind, open_walk(catalog).serial), *effects))
+
+
+def park(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+    """Authorization failed: nothing is retried until credentials change. Rule: FAIL-04."""
+    state, effects = _failed(catalog, None, heard.now_ms, policy, to)
+    parked = evolve(state, pacing=evolve(state.pacing, due_at_ms=None, parked=True))
+    return Step(parked, (*effects, NeedCredentials(catalog.kind)))
+
+
+# --- defaults -------------------------------------------------------------------------------------
+
+
+def nothing(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
+    """The same state object, and no effect."""
+    return Step(catalog)
+
+
+def note_late(catalog: Catalog, heard: Answer, _: Policy, __: Phase) -> Step:
+    """A late answer changes nothing; it is normal, and noted. Rule: ATOM-11, ATOM-13."""
+    return Step(catalog, (Note("ATOM-13", "late answer", (catalog.kind.value, heard.serial)),))

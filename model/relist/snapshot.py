@@ -1,0 +1,59 @@
+"""Snapshots: from a walk to what readers see, sharing what did not change.
+
+Unchanged items and an unchanged list keep object identity; an equal set in a new order keeps the
+old order, so that an unchanged catalog gives the model an unchanged prompt. Rule: DISC-32.
+"""
+
+from relist.freshness import snapshot_deadline_ms
+from relist.paging import Listing
+from relist.policy import Policy
+from relist.values import Catalog, Items, Snapshot, Walk
+
+
+def share(old: Items, new: Items) -> Items:
+    """``new`` with the objects of ``old`` where equal; ``old`` itself where nothing changed."""
+    if old == new:
+        return old
+    known = {item.key: item for item in old}
+    same = 0
+    shared: list[object] = []
+    for item in new:
+        before = known.get(item.key)
+        if before == item:
+            same += 1
+            shared.append(before)
+        else:
+            shared.append(item)
+    if same == len(old) == len(new):
+        return old
+    return tuple(shared)  # type: ignore[arg-type]
+
+
+def make_snapshot(
+    catalog: Catalog, walk: Walk, listing: Listing, clean: bool, now_ms: int, policy: Policy
+) -> Snapshot:
+    """What this complete walk would publish: the generation rises only if content differs.
+
+    Rule: ATOM-04, ATOM-19, ATOM-20.
+    """
+    held, standing = catalog.snapshot, catalog.standing
+    items = share(held.items, listing.items) if held is not None else listing.items
+    same = (
+        held is not None
+        and items is held.items
+        and held.scope is walk.scope
+        and held.ambiguous == listing.ambiguous
+    )
+    vouched = clean and walk.covered and standing.covered
+    return Snapshot(
+        items,
+        catalog.generation if same else catalog.generation + 1,
+        walk.scope,
+        standing.version,
+        standing.partition,
+        standing.epoch,
+        now_ms,
+        snapshot_deadline_ms(walk, standing.era, vouched, policy),
+        clean,
+        listing.ambiguous,
+    )

@@ -1,0 +1,239 @@
+"""The vocabulary of the law: kinds, phases, doubts and the frozen state of one catalog.
+
+Read this with ``charts.py``: the chart names what happens, this file says what there is. All values
+are frozen, hashable and picklable; all times are integer milliseconds of one monotonic clock.
+What is told to a catalog stands in ``inputs.py``, what it asks for in ``effects.py``.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from hashlib import sha256
+from typing import TypeVar
+
+from attrs import frozen
+
+_EnumT = TypeVar("_EnumT", bound=type[Enum])
+
+
+def _identity_hash(cls: _EnumT) -> _EnumT:
+    """Members are singletons: hashing by identity makes table look-ups several times cheaper."""
+    hasher: Callable[[object], int] = object.__hash__
+    cls.__hash__ = hasher  # type: ignore[method-assign,assignment]
+    return cls
+
+
+@_identity_hash
+class Kind(Enum):
+    """The four catalogs of a server. Rule: RES-16, STATE-05."""
+
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    TEMPLATES = "resource_templates"
+
+
+KINDS = tuple(Kind)
+
+
+@_identity_hash
+class Channel(Enum):
+    """The three list_changed notices; the resources notice covers templates. Rule: NOTE-05."""
+
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+
+
+CHANNELS = tuple(Channel)
+CHANNEL_OF = {
+    Kind.TOOLS: Channel.TOOLS,
+    Kind.PROMPTS: Channel.PROMPTS,
+    Kind.RESOURCES: Channel.RESOURCES,
+    Kind.TEMPLATES: Channel.RESOURCES,
+}
+
+
+@_identity_hash
+class Era(Enum):
+    """How a peer speaks: with an initialize handshake, or stateless. Rule: LIFE-01, LIFE-20."""
+
+    LEGACY = "legacy"
+    MODERN = "modern"
+
+
+@_identity_hash
+class Phase(Enum):
+    """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty."""
+
+    DISCONNECTED = "disconnected"  # no link
+    INITIALIZING = "initializing"  # a link, but listing is not allowed yet
+    DISCOVERING = "discovering"  # the first walk since listing was allowed
+    FRESH = "fresh"  # listed, and no reason for doubt but time
+    STALE = "stale"  # a walk is needed and none is open
+    REFRESHING = "refreshing"  # any later walk
+    UNSUPPORTED = "unsupported"  # the server does not have this kind
+
+
+WALKING = (Phase.DISCOVERING, Phase.REFRESHING)
+
+
+@_identity_hash
+class Doubt(Enum):
+    """Why the published list may be wrong: the first reason since it was listed."""
+
+    NOTICED = "noticed"  # a list_changed notice
+    UNCOVERED = "uncovered"  # push was lost, a notice may have been missed
+    SUSPECTED = "suspected"  # a call or the list itself proved it stale
+    FAILED = "failed"  # the walk that was to renew it failed
+    DISCONNECTED = "disconnected"  # the link it rested on is gone
+    UNVOUCHED = "unvouched"  # push began only after it was listed
+
+
+@_identity_hash
+class Scope(Enum):
+    """Who may see a list; a missing scope is private. Rule: TTL-23, TTL-26."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+@frozen
+class Item:
+    """One entry of a catalog: its key (name, URI or template) and its canonical JSON.
+
+    Equality is byte equality: parsed JSON is not compared, since Python takes True for 1.
+    """
+
+    key: str
+    canonical_json: bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, hexadecimal."""
+        return sha256(self.canonical_json).hexdigest()
+
+
+Items = tuple[Item, ...]
+
+
+@frozen
+class Snapshot:
+    """The published result of one complete walk. Rule: ATOM-03, ATOM-04, ATOM-05."""
+
+    items: Items
+    generation: int
+    scope: Scope
+    version: str
+    partition: str
+    epoch: int
+    listed_at_ms: int
+    expires_at_ms: int | None
+    clean: bool
+    ambiguous: frozenset[str]
+
+
+@frozen
+class Walk:
+    """An open listing: the one outstanding request and the pages gathered so far.
+
+    ``expires_at_ms`` is the earliest deadline of the pages that named a lifetime; ``bare_at_ms``
+    the receipt of the first page that named none. ``serves`` says that a wish waits for its end.
+    """
+
+    serial: int
+    cursor: str | None
+    pages: tuple[Items, ...]
+    count: int
+    scope: Scope
+    expires_at_ms: int | None
+    bare_at_ms: int | None
+    spoiled: bool
+    covered: bool
+    serves: bool
+    request_limit_at_ms: int
+    walk_limit_at_ms: int
+
+
+@frozen
+class Standing:
+    """What the link says. ``push``: listChanged is declared; ``covered``: push works now."""
+
+    epoch: int
+    era: Era | None
+    version: str
+    partition: str
+    declared: bool
+    push: bool
+    covered: bool
+
+
+@frozen
+class Pacing:
+    """When the next walk may begin, and the counters that space walks out (decisions 2, 3, 9)."""
+
+    due_at_ms: int | None
+    parked: bool
+    failures: int
+    spoiled_in_row: int
+    gap_exponent: int
+    listed_at_ms: int | None
+
+
+@frozen
+class Catalog:
+    """The whole state of one catalog. ``candidate``: a complete but spoiled list, held back."""
+
+    kind: Kind
+    phase: Phase
+    doubt: Doubt | None
+    walk: Walk | None
+    snapshot: Snapshot | None
+    candidate: Snapshot | None
+    vouched: bool
+    wanted: bool
+    generation: int
+    serial: int
+    standing: Standing
+    pacing: Pacing
+
+
+@frozen
+class Capabilities:
+    """What a server declared: the kinds, and the channels whose listChanged is true."""
+
+    kinds: frozenset[Kind]
+    channels: frozenset[Channel]
+
+
+@frozen
+class Failure:
+    """How a request failed: JSON-RPC error code, HTTP status, Retry-After. Rule: FAIL-07.
+
+    ``reason`` is a short text of ours, never the peer's. ``supported`` are the versions that an
+    unsupported-version error named. ``timed_out``: the request got no answer in time.
+    """
+
+    reason: str
+    code: int | None = None
+    status: int | None = None
+    retry_after_ms: int | None = None
+    supported: tuple[str, ...] = ()
+    timed_out: bool = False
+
+
+def new_catalog(kind: Kind, partition: str = "") -> Catalog:
+    """A catalog that has never been connected."""
+    return Catalog(
+        kind=kind,
+        phase=Phase.DISCONNECTED,
+        doubt=None,
+        walk=None,
+        snapshot=None,
+        candidate=None,
+        vouched=False,
+        wanted=False,
+        generation=0,
+        serial=0,
+        standing=Standing(0, None, "", partition, False, False, False),
+        pacing=Pacing(None, False, 0, 0, 0, None),
+    )
