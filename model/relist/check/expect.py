@@ -15,8 +15,8 @@ Severity = Literal["fail", "warn"]
 class Expectation:
     """What all expectations share.
 
-    ``rule`` is the requirement; ``severity`` says by revision what breaking it means. With ``given``
-    the expectation counts only when the script came to that mark. ``since`` is a mark too.
+    ``rule`` is the requirement; ``severity`` says by revision what breaking it means. With
+    ``given`` it counts only when the script came to that mark. ``since`` is a mark too.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class Answered(Expectation):
     """What the driver said under the name ``of`` was exactly one of these sets of items.
 
     ``which`` picks the last of several answers or demands it of each. None among ``one_of`` stands
-    for no list at all. An answer "unknown" to *believe*, and an error, say nothing: they are skipped.
+    for no list at all. An error, and no list in answer to *believe*, say nothing: they are skipped.
     """
 
     of: str

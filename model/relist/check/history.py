@@ -1,11 +1,11 @@
 """What happened between a referee and a client: one ordered list of events.
 
-The referee is single-threaded, so ``seq`` is a causal order: an event can only depend on events with
-a smaller number. ``at_ms`` is for readers; no judgement rests on it.
+The referee is single-threaded, so ``seq`` is a causal order: an event can only depend on events
+with a smaller number. ``at_ms`` is for readers; no judgement rests on it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from attrs import field, frozen
 
@@ -54,8 +54,7 @@ class Exchange:
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters, empty when there were none."""
-        params = (self.asked.message or {}).get("params")
-        return params if isinstance(params, Mapping) else {}
+        return mapping((self.asked.message or {}).get("params")) or {}
 
     @property
     def has_cursor(self) -> bool:
@@ -65,8 +64,12 @@ class Exchange:
     @property
     def result(self) -> Mapping[str, Any] | None:
         """The result sent, None when there was none or it was an error."""
-        result = ((self.answered and self.answered.message) or {}).get("result")
-        return result if isinstance(result, Mapping) else None
+        return mapping(((self.answered and self.answered.message) or {}).get("result"))
+
+
+def mapping(value: object) -> Mapping[str, Any] | None:
+    """A JSON object, or None for any other value."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
 def exchanges(history: History) -> tuple[Exchange, ...]:

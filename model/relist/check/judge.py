@@ -1,7 +1,7 @@
 """The judge: expectations and a history in, a verdict out. Pure, and the only place that decides.
 
-Order is judged, never the clock. What was not observed is not judged: a request that did not come is
-missed only when the client passed a fence after it, else the verdict is inconclusive.
+Order is judged, never the clock. What was not observed is not judged: a request that did not come
+is missed only when the client passed a fence after it, else the verdict is inconclusive.
 """
 
 from collections import Counter
@@ -27,6 +27,7 @@ from relist.check.history import (
     History,
     exchanges,
     last_fence,
+    mapping,
     marked,
 )
 
@@ -98,7 +99,7 @@ def loud_beliefs(history: History) -> tuple[int, ...]:
     quiet = asking = False
     for event in history:
         if event.kind == "answer" and event.data.get("op") == "idle":
-            quiet = (event.data.get("ok") or {}).get("idle") is True
+            quiet = (mapping(event.data.get("ok")) or {}).get("idle") is True
         elif event.kind == "ask" and event.data.get("op") == "believe":
             asking = True
         elif event.kind == "answer" and event.data.get("op") == "believe":
@@ -123,11 +124,9 @@ def _label(item: Mapping[str, Any]) -> str:
 
 def _word(findings: Sequence[Finding], blocked: bool) -> Word:
     severities = {finding.severity for finding in findings}
-    if "fail" in severities:
-        return "fail"
-    if blocked:
-        return "inconclusive"
-    return "warn" if severities else "pass"
+    if severities:
+        return "fail" if "fail" in severities else "warn"
+    return "inconclusive" if blocked else "pass"
 
 
 @singledispatch
@@ -150,8 +149,7 @@ def _(expectation: Requested, history: History) -> Iterator[_Miss]:
             seen,
         )
     if len(seen) < expectation.at_least:
-        if (last_fence(history) or -1) < since:
-            raise _Unknown(f"no fence was passed after which {_named(expectation)} is missed")
+        _need_fence(history, since)
         yield _Miss(
             f"{_named(expectation)} was sent {len(seen)} times, "
             f"expected at least {expectation.at_least}",
@@ -168,6 +166,7 @@ def _(expectation: FullWalk, history: History) -> Iterator[_Miss]:
     walks = [_walk(start, listed) for start in starts]
     if any(_ended(walk[-1]) for walk in walks):
         return
+    _need_fence(history, since)
     if not starts:
         yield _Miss(f"{expectation.kind} were not listed again from the first page", (since,))
         return
@@ -212,8 +211,7 @@ def _(expectation: NeverRequested, history: History) -> Iterator[_Miss]:
     for event in history:
         if event.kind == "in" and event.seq > since and _method(event) in expectation.methods:
             yield _Miss(f"the client sent {_method(event)}", (event.seq,))
-    if (last_fence(history) or -1) <= since:
-        raise _Unknown("no fence was passed after which a request could be called absent")
+    _need_fence(history, since)
 
 
 def _since(expectation: Expectation, history: History) -> int:
@@ -223,6 +221,12 @@ def _since(expectation: Expectation, history: History) -> int:
     if seq is None:
         raise _Unknown(f"the run did not come to '{expectation.since}'")
     return seq
+
+
+def _need_fence(history: History, since: int) -> None:
+    fence = last_fence(history)
+    if fence is None or fence <= since:
+        raise _Unknown("no fence was passed after which a request could be called absent")
 
 
 def _method(event: Event) -> str:
