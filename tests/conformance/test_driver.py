@@ -170,13 +170,11 @@ def test_a_reply_that_is_neither_ok_nor_error() -> None:
 
 
 async def test_a_broken_driver_fails_each_further_command_at_once() -> None:
-    with pytest.raises(DriverError, match="exited with code 4"):
-        async with Driver.start(broken("exits later")) as driver:
-            for _ in range(2):
-                with pytest.raises(DriverError, match="exited with code 4"):
-                    await driver.ask("need", {})
-            assert driver.broken
-            raise DriverError(driver.broken)
+    async with Driver.start(broken("exits later")) as driver:
+        for _ in range(2):
+            with pytest.raises(DriverError, match="exited with code 4"):
+                await driver.ask("need", {})
+        assert driver.broken
 
 
 async def test_a_driver_that_outlives_its_stdin_is_ended() -> None:
