@@ -1,13 +1,13 @@
 """THE LAW: what a catalog may do, declared as a chart.
 
 Read a row as: when this is heard in that phase, and the guard holds, do the action and go there.
-Guards and actions are names; ``rules/`` defines them, ``machine.py`` compiles the chart to the table
-that runs. Nothing else changes a phase. The guards of one (phase, input) cell exclude each other and
-leave nothing out. A cell that is not declared is listed in CATALOG_DEFAULTS with its reason.
+Guards and actions are names; ``rules/`` defines them, ``machine.py`` compiles the chart to the
+table that runs. Nothing else changes a phase. The guards of one (phase, input) cell exclude each
+other and leave nothing out. A cell that is not declared stands in CATALOG_DEFAULTS with its reason.
 
     DISCONNECTED -> INITIALIZING -> DISCOVERING -> FRESH
     FRESH -(doubt)-> STALE -(due)-> REFRESHING -> FRESH
-    a walk that failed or was spoiled -> STALE; a lost link -> DISCONNECTED, a new one -> INITIALIZING
+    a failed or spoiled walk -> STALE; a lost link -> DISCONNECTED, a new one -> INITIALIZING
 
 DISCOVERING and REFRESHING are *walking*: exactly one open walk with exactly one outstanding
 request, so single flight is structural. No other phase holds any.
@@ -18,7 +18,7 @@ from typing import Any
 
 from statemachine import State, StateMachine
 
-from relist.values import Phase
+from relist.values import LinkPhase, ListenPhase, Phase
 
 
 def _or(one: Any, other: Any) -> Any:
@@ -173,4 +173,165 @@ CATALOG_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
         for phase in ("disconnected", "initializing", "fresh", "stale", "unsupported")
         for answer in ("page_arrived", "page_failed")
     },
+}
+
+
+class LinkChart(StateMachine):
+    """The connection to one server: transport, era, version. States are those of ``LinkPhase``."""
+
+    closed = State(value=LinkPhase.CLOSED, initial=True)
+    opening = State(value=LinkPhase.OPENING)
+    probing = State(value=LinkPhase.PROBING)
+    handshaking = State(value=LinkPhase.HANDSHAKING)
+    live = State(value=LinkPhase.LIVE)
+    waiting = State(value=LinkPhase.WAITING)
+    parked = State(value=LinkPhase.PARKED)
+    refused = State(value=LinkPhase.REFUSED)
+
+    _asking = (probing, handshaking)
+    _up = (opening, *_asking, live)
+
+    connect_wanted = _go(closed, waiting, parked, refused, to=opening, on="open_transport")
+    close_wanted = _go(*_up, waiting, parked, refused, to=closed, on="close")
+    credentials_changed = (
+        _go(*_up, to=opening, on="renew")
+        | _go(waiting, parked, to=opening, on="open_transport")
+        | _stay(closed, refused)
+    )
+    time_passed = (
+        waiting.to(opening, cond="due", on="open_transport")
+        | _stay(waiting, cond="not_due")
+        | opening.to(waiting, cond="overdue", on="give_up")
+        | probing.to(handshaking, cond="silence_means_legacy", on="shake")
+        | probing.to(waiting, cond="silence_means_outage", on="give_up")
+        | handshaking.to(waiting, cond="overdue", on="give_up")
+        | _stay(opening, *_asking, cond="not_overdue")
+    )
+
+    transport_opened = (
+        opening.to(probing, cond="probes", on="probe")
+        | opening.to(handshaking, cond="knows_legacy", on="shake")
+        | _stay(opening, cond="of_another_epoch", on="note_late")
+    )
+    transport_lost = _go(*_up, to=waiting, cond="of_this_epoch", on="lose") | _stay(
+        *_up, cond="of_another_epoch", on="note_late"
+    )
+    session_expired = (
+        live.to(opening, cond="first_expiry", on="renew")
+        | live.to(waiting, cond="repeated_expiry", on="give_up")
+        | _stay(live, cond="of_another_epoch", on="note_late")
+    )
+
+    discover_answered = (
+        probing.to(live, cond="shares_modern", on="go_modern")
+        | probing.to(handshaking, cond="shares_only_legacy", on="shake_listed")
+        | probing.to(refused, cond="shares_nothing", on="refuse")
+        | _stay(probing, cond="late", on="note_late")
+    )
+    discover_failed = (
+        _stay(probing, cond="corrects_version", on="probe_listed")
+        | probing.to(handshaking, cond="proves_legacy", on="shake_listed")
+        | probing.to(refused, cond="proves_no_common_version", on="refuse")
+        | probing.to(parked, cond="unauthorized", on="park")
+        | probing.to(waiting, cond="unavailable", on="give_up")
+        | _stay(probing, cond="late", on="note_late")
+    )
+    initialize_answered = (
+        handshaking.to(live, cond="acceptable", on="go_legacy")
+        | handshaking.to(refused, cond="unacceptable", on="refuse")
+        | _stay(handshaking, cond="late", on="note_late")
+    )
+    initialize_failed = (
+        handshaking.to(probing, cond="corrects_version", on="probe_listed")
+        | handshaking.to(parked, cond="unauthorized", on="park")
+        | handshaking.to(waiting, cond="handshake_failed", on="give_up")
+        | _stay(handshaking, cond="late", on="note_late")
+    )
+
+
+_LINK_PHASES = tuple(phase.value for phase in LinkPhase)
+_LATE = "the answer belongs to a request that was given up"
+
+
+def _elsewhere(*declared: str) -> tuple[str, ...]:
+    return tuple(phase for phase in _LINK_PHASES if phase not in declared)
+
+
+LINK_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
+    **{
+        (phase, "connect_wanted"): ("nothing", "already on the way")
+        for phase in ("opening", "probing", "handshaking", "live")
+    },
+    ("closed", "close_wanted"): ("nothing", "closed already"),
+    **{
+        (phase, "time_passed"): ("nothing", "nothing is pending")
+        for phase in ("closed", "live", "parked", "refused")
+    },
+    **{
+        (phase, "transport_opened"): ("note_late", "no transport of this epoch is being opened")
+        for phase in _elsewhere("opening")
+    },
+    **{
+        (phase, "transport_lost"): ("nothing", "its loss is known, or it was closed by us")
+        for phase in ("closed", "waiting", "parked", "refused")
+    },
+    **{
+        (phase, "session_expired"): ("nothing", "only a live session can expire")
+        for phase in _elsewhere("live")
+    },
+    **{
+        (phase, event): ("note_late", _LATE)
+        for event in ("discover_answered", "discover_failed")
+        for phase in _elsewhere("probing")
+    },
+    **{
+        (phase, event): ("note_late", _LATE)
+        for event in ("initialize_answered", "initialize_failed")
+        for phase in _elsewhere("handshaking")
+    },
+}
+
+
+class ListenChart(StateMachine):
+    """The channel that carries notices. States are those of ``ListenPhase``."""
+
+    off = State(value=ListenPhase.OFF, initial=True)
+    asked = State(value=ListenPhase.ASKED)
+    open = State(value=ListenPhase.OPEN)
+    resting = State(value=ListenPhase.RESTING)
+
+    push_wanted = (
+        off.to(open, cond="pipe_carries", on="rely_on_pipe")
+        | off.to(asked, cond="must_ask", on="ask_first")
+        | _stay(off, cond="nothing_to_ask")
+    )
+    push_released = _go(asked, open, resting, to=off, on="release")
+    push_opened = _go(asked, resting, to=open, cond="current", on="admit") | _stay(
+        asked, resting, cond="late", on="note_late"
+    )
+    push_ended = (
+        _go(asked, open, to=resting, cond="may_come_back", on="rest")
+        | _go(asked, open, to=off, cond="never_comes_back", on="go_without")
+        | _stay(asked, open, cond="late", on="note_late")
+    )
+    time_passed = (
+        asked.to(resting, cond="unanswered", on="give_up")
+        | _stay(asked, cond="may_be_answered")
+        | resting.to(asked, cond="due", on="ask_again")
+        | _stay(resting, cond="not_due")
+    )
+
+
+LISTEN_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
+    **{
+        (phase, "push_wanted"): ("nothing", "asked for once for each link")
+        for phase in ("asked", "open", "resting")
+    },
+    ("off", "push_released"): ("nothing", "there is none"),
+    ("off", "push_opened"): ("note_late", "nothing was asked for"),
+    ("open", "push_opened"): ("note_late", "an acknowledgement comes once"),
+    ("off", "push_ended"): ("note_late", "its end is known"),
+    ("resting", "push_ended"): ("note_late", "its end is known"),
+    ("off", "time_passed"): ("nothing", "nothing is pending"),
+    ("open", "time_passed"): ("nothing", "an open channel has no deadline (SUB-29)"),
 }

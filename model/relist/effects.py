@@ -16,7 +16,7 @@ class RequestPage:
 
 @frozen
 class AbandonWalk:
-    """Stop waiting for the page request with this serial, and cancel it where the era allows."""
+    """Stop waiting for the page request with this serial, and cancel it."""
 
     kind: Kind
     serial: int

@@ -6,7 +6,7 @@ impossible act of a caller raises; a fault of a peer never does, it becomes a No
 
 from attrs import frozen
 
-from relist.values import Capabilities, Channel, Era, Failure, Items, Kind, Scope
+from relist.values import Capabilities, Carrier, Channel, Era, Failure, Items, Kind, Scope
 
 # --- to a catalog, from the link and listen charts ------------------------------------------------
 
@@ -216,6 +216,7 @@ class PushWanted:
     """The link is live: get notices for these channels. Comes from the session."""
 
     channels: frozenset[Channel]
+    carrier: Carrier
     now_ms: int
 
 

@@ -14,13 +14,20 @@ from attrs import frozen
 from statemachine import State, StateMachine
 
 from relist import inputs
-from relist.charts import CATALOG_DEFAULTS, CatalogChart
-from relist.inputs import CatalogInput
+from relist.charts import (
+    CATALOG_DEFAULTS,
+    LINK_DEFAULTS,
+    LISTEN_DEFAULTS,
+    CatalogChart,
+    LinkChart,
+    ListenChart,
+)
+from relist.inputs import CatalogInput, LinkInput, ListenInput
 from relist.policy import Policy
-from relist.rules import doubt, guards, link, walk
-from relist.rules.base import Step, open_walk
+from relist.rules import connection, doubt, guards, push, standing, walk
+from relist.rules.base import LinkStep, ListenStep, Step, Stepped, open_walk
 from relist.rules.guards import wake_ms
-from relist.values import WALKING, Catalog, Doubt, Phase, Snapshot
+from relist.values import WALKING, Catalog, Doubt, Link, Listen, Phase, Snapshot
 
 
 class Row(NamedTuple):
@@ -107,22 +114,45 @@ def _input_class(event: str) -> type[Any]:
     return found
 
 
-CATALOG_TABLE = compile_chart(CatalogChart, CATALOG_DEFAULTS, (guards, link, doubt, walk))
-_ROWS = {
-    heard: {phase: cell.rows for phase, cell in cells.items()}
-    for heard, cells in CATALOG_TABLE.items()
-}
+CATALOG_TABLE = compile_chart(CatalogChart, CATALOG_DEFAULTS, (guards, standing, doubt, walk))
+LINK_TABLE = compile_chart(LinkChart, LINK_DEFAULTS, (connection,))
+LISTEN_TABLE = compile_chart(ListenChart, LISTEN_DEFAULTS, (push,))
+
+Rows = Mapping[type[Any], Mapping[Any, tuple[Row, ...]]]
+
+
+def _rows(table: Table) -> Rows:
+    return {
+        heard: {phase: cell.rows for phase, cell in cells.items()} for heard, cells in table.items()
+    }
+
+
+_CATALOG_ROWS, _LINK_ROWS, _LISTEN_ROWS = map(_rows, (CATALOG_TABLE, LINK_TABLE, LISTEN_TABLE))
+
+
+def _run(rows: tuple[Row, ...], state: Any, heard: Any, policy: Policy) -> Any:
+    for guard, target, action in rows:
+        if guard is None or guard(state, heard, policy):
+            return Stepped(state) if action is None else action(state, heard, policy, target)
+    raise AssertionError(f"no row of ({state.phase}, {heard}) holds")  # the law tests forbid it
 
 
 def step(catalog: Catalog, heard: CatalogInput, policy: Policy) -> Step:
     """What this catalog becomes on hearing this, and what it asks for. Pure and total."""
-    for guard, target, action in _ROWS[heard.__class__][catalog.phase]:
-        if guard is None or guard(catalog, heard, policy):
-            if action is None:
-                return Step(catalog)
-            stepped: Step = action(catalog, heard, policy, target)
-            return stepped
-    raise AssertionError(f"no row of ({catalog.phase}, {heard}) holds")  # the law tests forbid it
+    stepped: Step = _run(_CATALOG_ROWS[heard.__class__][catalog.phase], catalog, heard, policy)
+    return stepped
+
+
+def step_link(link: Link, heard: LinkInput, policy: Policy) -> LinkStep:
+    """The same for the connection."""
+    stepped: LinkStep = _run(_LINK_ROWS[heard.__class__][link.phase], link, heard, policy)
+    return stepped
+
+
+def step_listen(listen: Listen, heard: ListenInput, policy: Policy) -> ListenStep:
+    """The same for the channel that carries notices."""
+    stepped: ListenStep = _run(_LISTEN_ROWS[heard.__class__][listen.phase], listen, heard, policy)
+    return stepped
 
 
 def deadline_ms(catalog: Catalog, policy: Policy) -> int | None:

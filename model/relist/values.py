@@ -62,6 +62,47 @@ class Era(Enum):
 
 
 @_identity_hash
+class Wire(Enum):
+    """What carries messages: one ordered pipe to one process, or an HTTP endpoint."""
+
+    PIPE = "pipe"
+    HTTP = "http"
+
+
+@_identity_hash
+class Carrier(Enum):
+    """What carries notices: the pipe itself, the legacy GET stream, or a modern subscription."""
+
+    PIPE = "pipe"
+    STREAM = "stream"
+    SUBSCRIPTION = "subscription"
+
+
+@_identity_hash
+class LinkPhase(Enum):
+    """Where the connection to one server stands."""
+
+    CLOSED = "closed"  # nobody wants it
+    OPENING = "opening"  # the transport is being opened
+    PROBING = "probing"  # server/discover is on its way
+    HANDSHAKING = "handshaking"  # initialize is on its way
+    LIVE = "live"  # era, version and capabilities are known
+    WAITING = "waiting"  # failed or lost; opened again when due
+    PARKED = "parked"  # authorization failed; waits for credentials
+    REFUSED = "refused"  # no common version; waits for the caller
+
+
+@_identity_hash
+class ListenPhase(Enum):
+    """Where the channel for notices stands."""
+
+    OFF = "off"  # not wanted, or not to be had
+    ASKED = "asked"  # waiting for the acknowledgement (or for the stream)
+    OPEN = "open"  # notices come
+    RESTING = "resting"  # ended; asked for again when due
+
+
+@_identity_hash
 class Phase(Enum):
     """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty."""
 
@@ -219,6 +260,72 @@ class Failure:
     retry_after_ms: int | None = None
     supported: tuple[str, ...] = ()
     timed_out: bool = False
+
+
+@frozen
+class Link:
+    """The connection: transport, era, version, capabilities.
+
+    ``era`` is the remembered verdict; ``offered`` the version of the request that is on its way and
+    ``retried`` whether it corrects an earlier one. ``serial`` is the last request of this chart.
+    """
+
+    phase: LinkPhase
+    wire: Wire
+    epoch: int
+    serial: int
+    limit_at_ms: int | None
+    due_at_ms: int | None
+    failures: int
+    live_at_ms: int | None
+    era: Era | None
+    offered: str
+    retried: bool
+    version: str
+    capabilities: Capabilities
+
+
+@frozen
+class Listen:
+    """The channel for notices: what was asked for, what was granted. Rule: SUB-05, SUB-06."""
+
+    phase: ListenPhase
+    carrier: Carrier
+    channels: frozenset[Channel]
+    granted: frozenset[Channel]
+    serial: int
+    limit_at_ms: int | None
+    due_at_ms: int | None
+    failures: int
+    opened_at_ms: int | None
+
+
+NO_CAPABILITIES = Capabilities(frozenset(), frozenset())
+
+
+def new_link(wire: Wire) -> Link:
+    """A connection that nobody has asked for yet."""
+    return Link(
+        phase=LinkPhase.CLOSED,
+        wire=wire,
+        epoch=0,
+        serial=0,
+        limit_at_ms=None,
+        due_at_ms=None,
+        failures=0,
+        live_at_ms=None,
+        era=None,
+        offered="",
+        retried=False,
+        version="",
+        capabilities=NO_CAPABILITIES,
+    )
+
+
+def new_listen() -> Listen:
+    """A channel that nobody has asked for yet."""
+    none: frozenset[Channel] = frozenset()
+    return Listen(ListenPhase.OFF, Carrier.PIPE, none, none, 0, None, None, 0, None)
 
 
 def new_catalog(kind: Kind, partition: str = "") -> Catalog:

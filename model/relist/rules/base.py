@@ -1,20 +1,29 @@
 """What all rules share: the result of a step, and the open walk."""
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from relist import inputs as i
-from relist.effects import CatalogEffect
-from relist.values import Catalog, Walk
+from relist.effects import CatalogEffect, LinkEffect, ListenEffect
+from relist.values import Catalog, Link, Listen, Walk
 
 Offer = i.ListingAllowed | i.CapabilitiesChanged
 Answer = i.PageArrived | i.PageFailed
 
 
-class Step(NamedTuple):
+StateT = TypeVar("StateT")
+EffectT = TypeVar("EffectT")
+
+
+class Stepped(NamedTuple, Generic[StateT, EffectT]):
     """What a machine became, and what it asks for, in order."""
 
-    state: Catalog
-    effects: tuple[CatalogEffect, ...] = ()
+    state: StateT
+    effects: tuple[EffectT, ...] = ()
+
+
+Step = Stepped[Catalog, CatalogEffect]
+LinkStep = Stepped[Link, LinkEffect]
+ListenStep = Stepped[Listen, ListenEffect]
 
 
 def open_walk(catalog: Catalog) -> Walk:

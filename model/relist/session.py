@@ -1,0 +1,251 @@
+"""One server: its link, its channel for notices, and four catalogs that know nothing of each other.
+
+``receive`` routes an input to the machine it is for and lets the consequences follow in one order:
+link, then listen, then coverage, then permission to list. Catalogs hear of the link and of coverage
+only from here, so what they hear is already filtered by epoch and serial.
+"""
+
+from attrs import frozen
+
+from relist import inputs as i
+from relist.effects import Effect, Note
+from relist.errors import ImpossibleAct
+from relist.inputs import CatalogInput, SessionInput
+from relist.machine import deadline_ms as catalog_deadline_ms
+from relist.machine import step, step_link, step_listen
+from relist.policy import Policy
+from relist.rules.base import Stepped
+from relist.values import (
+    CHANNEL_OF,
+    KINDS,
+    Carrier,
+    Catalog,
+    Era,
+    Kind,
+    Link,
+    LinkPhase,
+    Listen,
+    ListenPhase,
+    Phase,
+    Wire,
+    new_catalog,
+    new_link,
+    new_listen,
+)
+
+
+@frozen
+class Session:
+    """Everything that is known about one server. Frozen, hashable, picklable."""
+
+    link: Link
+    listen: Listen
+    catalogs: tuple[Catalog, ...]
+
+    def catalog(self, kind: Kind) -> Catalog:
+        """The catalog of this kind."""
+        return self.catalogs[KINDS.index(kind)]
+
+
+SessionStep = Stepped[Session, Effect]
+
+_TO_LINK = (
+    i.ConnectWanted,
+    i.CloseWanted,
+    i.TransportOpened,
+    i.TransportLost,
+    i.SessionExpired,
+    i.DiscoverAnswered,
+    i.DiscoverFailed,
+    i.InitializeAnswered,
+    i.InitializeFailed,
+)
+_TO_CATALOG = (i.ReadWanted, i.RefreshWanted, i.StalenessProved, i.PageArrived, i.PageFailed)
+_LINKED = (LinkPhase.PROBING, LinkPhase.HANDSHAKING, LinkPhase.LIVE)
+
+
+def new_session(wire: Wire, partition: str = "") -> Session:
+    """A session that has never been connected."""
+    catalogs = tuple(new_catalog(kind, partition) for kind in KINDS)
+    return Session(new_link(wire), new_listen(), catalogs)
+
+
+def receive(session: Session, heard: SessionInput, policy: Policy) -> SessionStep:
+    """What the session becomes on hearing this, and what it asks for, in order. Pure and total.
+
+    Raises ImpossibleAct, with nothing changed, for an act that a caller cannot do now.
+    """
+    run = _Run(session, policy, heard.now_ms)
+    if isinstance(heard, i.NoticeHeard):
+        run.notice(heard)
+    elif isinstance(heard, i.TimePassed):
+        run.time(heard)
+    elif isinstance(heard, i.CredentialsChanged):
+        run.credentials(heard)
+    elif isinstance(heard, _TO_CATALOG):
+        _check_caller(session, heard)
+        run.catalog(heard.kind, heard)
+    elif isinstance(heard, _TO_LINK):
+        run.link(heard)
+    else:
+        run.listen(heard)
+    run.allow_listing()
+    return SessionStep(run.session(), tuple(run.effects))
+
+
+def deadline_ms(session: Session, policy: Policy) -> int | None:
+    """When the session wants a TimePassed: the earliest of all that is pending."""
+    pending = [
+        session.link.limit_at_ms,
+        session.link.due_at_ms,
+        session.listen.limit_at_ms,
+        session.listen.due_at_ms,
+        *(catalog_deadline_ms(catalog, policy) for catalog in session.catalogs),
+    ]
+    return min((at_ms for at_ms in pending if at_ms is not None), default=None)
+
+
+def covered(listen: Listen, kind: Kind) -> bool:
+    """Whether push vouches for this kind now. Rule: SUB-05, NOTE-05."""
+    return listen.phase is ListenPhase.OPEN and CHANNEL_OF[kind] in listen.granted
+
+
+def _check_caller(session: Session, heard: SessionInput) -> None:
+    """A generation that was never handed out cannot have been proved stale."""
+    if isinstance(heard, i.StalenessProved):
+        newest = session.catalog(heard.kind).generation
+        if not 1 <= heard.generation <= newest:
+            raise ImpossibleAct(
+                f"StalenessProved.generation {heard.generation} was never published"
+                f" ({heard.kind.value}: newest is {newest})"
+            )
+
+
+class _Run:
+    """One call of ``receive``: the machines as they change, and the effects in order."""
+
+    def __init__(self, session: Session, policy: Policy, now_ms: int) -> None:
+        self._link = session.link
+        self._listen = session.listen
+        self._catalogs = list(session.catalogs)
+        self._policy = policy
+        self._now_ms = now_ms
+        self._before = session
+        self.effects: list[Effect] = []
+
+    def session(self) -> Session:
+        """The session as it is now: the same object if nothing changed."""
+        catalogs = tuple(self._catalogs)
+        before = self._before
+        pairs = zip(catalogs, before.catalogs, strict=True)
+        same = self._link is before.link and self._listen is before.listen
+        if same and all(a is b for a, b in pairs):
+            return before
+        return Session(self._link, self._listen, catalogs)
+
+    def catalog(self, kind: Kind, heard: CatalogInput) -> None:
+        """Let one catalog hear something."""
+        index = KINDS.index(kind)
+        self._catalogs[index], effects = step(self._catalogs[index], heard, self._policy)
+        self.effects.extend(effects)
+
+    def _all(self, heard: CatalogInput) -> None:
+        for kind in KINDS:
+            self.catalog(kind, heard)
+
+    def link(self, heard: i.LinkInput) -> None:
+        """Let the link hear something; catalogs and listen hear of what became of it."""
+        before = self._link
+        self._link, effects = step_link(before, heard, self._policy)
+        after = self._link
+        was, now = before.phase in _LINKED, after.phase in _LINKED
+        replaced = before.epoch != after.epoch
+        self.effects.extend(effects)
+        if before.phase is LinkPhase.LIVE and (after.phase is not LinkPhase.LIVE or replaced):
+            self.listen(i.PushReleased(self._now_ms))
+        if was and (replaced or not now):
+            self._all(i.LinkLost(self._now_ms))
+        if now and (replaced or not was):
+            self._all(i.LinkOpened(after.epoch, self._now_ms))
+        if after.phase is LinkPhase.LIVE and before.phase is not LinkPhase.LIVE:
+            channels = after.capabilities.channels
+            self.listen(i.PushWanted(channels, _carrier(after), self._now_ms))
+
+    def listen(self, heard: i.ListenInput) -> None:
+        """Let the listen chart hear something; catalogs hear of gained and lost coverage."""
+        before = self._listen
+        self._listen, effects = step_listen(before, heard, self._policy)
+        self.effects.extend(effects)
+        for kind in KINDS:
+            was, now = covered(before, kind), covered(self._listen, kind)
+            if now and not was:
+                self.catalog(kind, i.CoverageGained(self._now_ms))
+            elif was and not now and not isinstance(heard, i.PushReleased):
+                self.catalog(kind, i.CoverageLost(self._now_ms))
+
+    def allow_listing(self) -> None:
+        """Once the link is live and push was granted, refused or overdue, lists may be asked for.
+
+        Rule: LIFE-03, SUB-27.
+        """
+        link = self._link
+        if link.phase is not LinkPhase.LIVE or self._listen.phase is ListenPhase.ASKED:
+            return
+        assert link.era is not None  # live means known
+        for kind, catalog in zip(KINDS, self._catalogs, strict=True):
+            if catalog.phase is Phase.INITIALIZING:
+                declared = kind in link.capabilities.kinds
+                push = CHANNEL_OF[kind] in link.capabilities.channels
+                allowed = i.ListingAllowed(link.era, link.version, declared, push, self._now_ms)
+                self.catalog(kind, allowed)
+
+    def time(self, heard: i.TimePassed) -> None:
+        """Everybody looks at the clock."""
+        self.link(heard)
+        self.listen(heard)
+        self._all(heard)
+
+    def credentials(self, heard: i.CredentialsChanged) -> None:
+        """Private lists go at once; then the link is renewed under the new credentials."""
+        if heard.partition == self._catalogs[0].standing.partition:
+            self.effects.append(Note("AUTH-03", "credentials changed within the partition"))
+        else:
+            self._all(heard)
+        self.link(heard)
+
+    def notice(self, heard: i.NoticeHeard) -> None:
+        """A notice reaches the kinds of its channel, if it may be believed.
+
+        Rule: SUB-10 to SUB-16 (D-15): a foreign tag or an ungranted channel changes nothing; a
+        missing tag, or one before its acknowledgement, may at most be a reason for doubt.
+        """
+        fault = self._fault_of(heard)
+        if fault is not None:
+            rule, text, believed = fault
+            self.effects.append(Note(rule, text, (heard.channel.value, heard.serial)))
+            if not believed:
+                return
+        for kind in KINDS:
+            if CHANNEL_OF[kind] is heard.channel:
+                self.catalog(kind, i.ListChangedHeard(self._now_ms))
+
+    def _fault_of(self, heard: i.NoticeHeard) -> tuple[str, str, bool] | None:
+        if self._link.era is not Era.MODERN:
+            return None
+        if heard.serial is None:
+            return "SUB-15", "notice without a subscription id", True
+        if heard.serial != self._listen.serial or self._listen.phase is ListenPhase.OFF:
+            return "SUB-14", "notice of a foreign or finished subscription", False
+        if self._listen.phase is ListenPhase.ASKED:
+            return "SUB-16", "notice before its acknowledgement", True
+        if self._listen.phase is ListenPhase.RESTING:
+            return "SUB-14", "notice of a foreign or finished subscription", False
+        if heard.channel not in self._listen.granted:
+            return "SUB-13", "notice that was not granted", False
+        return None
+
+
+def _carrier(link: Link) -> Carrier:
+    if link.era is Era.MODERN:
+        return Carrier.SUBSCRIPTION
+    return Carrier.PIPE if link.wire is Wire.PIPE else Carrier.STREAM
