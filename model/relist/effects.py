@@ -16,7 +16,7 @@ class RequestPage:
 
 @frozen
 class AbandonWalk:
-    """Stop waiting for the page request with this serial, and cancel it."""
+    """Stop waiting for the page request with this serial; cancel it."""
 
     kind: Kind
     serial: int
@@ -24,7 +24,7 @@ class AbandonWalk:
 
 @frozen
 class Publish:
-    """Readers see this snapshot from now on. ``changed``: its content differs from the last."""
+    """Readers see this snapshot from now on; ``changed`` if its content differs."""
 
     kind: Kind
     snapshot: Snapshot

@@ -1,8 +1,8 @@
 """From JSON-decoded messages of a peer to inputs: total over arbitrary JSON, and pure.
 
 Nothing here raises for what a peer sends: what is malformed becomes a Failure or a Note. The core
-needs no JSON library, so an adapter hands in ``canonical``, which turns a JSON value into bytes that
-are equal exactly when the values are.
+needs no JSON library, so an adapter hands in ``canonical``, which turns a JSON value into bytes
+that are equal exactly when the values are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +46,11 @@ FILTERS = {
 }
 
 
+def is_list(value: object) -> TypeGuard[list[object]]:
+    """Whether this is a JSON array."""
+    return isinstance(value, list)
+
+
 def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
     """Whether this is a JSON object."""
     return isinstance(value, Mapping)
@@ -83,13 +88,13 @@ def read_failure(
         return Failure("malformed error", None, status, retry_after_ms)
     supported: tuple[str, ...] = ()
     data = error.get("data") if is_object(error) else None
-    if is_object(data) and isinstance(listed := data.get("supported"), list):
-        supported = tuple(text for text in _strings(listed))
+    if is_object(data):
+        supported = tuple(_strings(data.get("supported")))
     return Failure("error answer", code, status, retry_after_ms, supported)
 
 
 def _strings(values: object) -> Iterator[str]:
-    if isinstance(values, list):
+    if is_list(values):
         for value in values[:64]:
             if isinstance(value, str):
                 yield value[:REASON_MAX]
@@ -111,8 +116,8 @@ class Page(NamedTuple):
 def read_page(kind: Kind, serial: int, result: object, canonical: Canonical, now_ms: int) -> Page:
     """The answer to a list request, received at ``now_ms``. Never raises for a peer's fault.
 
-    A result of the wrong shape fails the walk (DISC-22, LIFE-43); one bad entry is left out and noted
-    (DISC-25). A null cursor is an absent one (DISC-06).
+    A result of the wrong shape fails the walk (DISC-22, LIFE-43); one bad entry is left out and
+    noted (DISC-25). A null cursor is an absent one (DISC-06).
     """
     fault = _fault_of(kind, result)
     if fault is not None or not is_object(result):
@@ -122,7 +127,7 @@ def read_page(kind: Kind, serial: int, result: object, canonical: Canonical, now
     entries = result[NAMES[kind].field]
     items: list[Item] = []
     notes: list[Note] = []
-    for position, entry in enumerate(entries if isinstance(entries, list) else ()):
+    for position, entry in enumerate(entries if is_list(entries) else ()):
         item = _read_item(kind, entry, canonical)
         if isinstance(item, Item):
             items.append(item)

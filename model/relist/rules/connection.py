@@ -1,7 +1,7 @@
 """The guards and actions of the link chart: transport, era, version negotiation.
 
 The era verdict follows requirements D-01 to D-05: one probe on a pipe or endpoint, remembered;
-exactly three error codes prove a modern server; authorization, throttling and outages prove nothing.
+exactly three error codes prove a modern server; authorization, throttling, outages prove nothing.
 """
 
 from enum import Enum
