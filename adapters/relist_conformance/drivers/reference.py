@@ -1,0 +1,103 @@
+"""The reference client: Relist's own live catalogs, judged like any other client."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+from mcp import MCPError
+from relist import __version__
+from relist.machine import Hit, Reading
+from relist.policy import Policy
+from relist.values import Item, Kind, LinkPhase
+from relist_mcp import Catalogs, Http, NotConnected, Stdio
+
+from relist_conformance.drivers.base import Answer, Connection, Target, run_driver
+
+NEED_LIMIT_S = 20.0
+_STATES = {
+    Hit.HIT: "fresh",
+    Hit.EXPIRED: "stale",
+    Hit.DOUBTED: "stale",
+    Hit.MISS: "unknown",
+    Hit.UNSUPPORTED: "unsupported",
+}
+
+
+class ReferenceConnection(Connection):
+    """One ``Catalogs`` on one server."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._catalogs: Catalogs | None = None
+
+    async def run(self, usable: Callable[[], None]) -> None:
+        """Keep the catalogs correct until stopped."""
+        async with Catalogs.connect(_server(self.target), policy=_policy(self.target)) as catalogs:
+            self._catalogs = catalogs
+            usable()
+            await anyio.sleep_forever()
+
+    async def need(self, kind: str) -> Answer:
+        """The list, refreshed first if it is expired, doubted or missing."""
+        with anyio.move_on_after(NEED_LIMIT_S):
+            return _answer(await self._open().get(Kind(kind)))
+        return self.believe(kind)
+
+    def believe(self, kind: str) -> Answer:
+        """The snapshot held, and how good it is."""
+        return _answer(self._open().read(Kind(kind)))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool."""
+        try:
+            result = await self._open().call_tool(name, arguments)
+        except NotConnected as error:
+            return {"outcome": "refused", "detail": str(error)}
+        except MCPError as error:
+            return {"outcome": "error", "detail": str(error)}
+        return {"outcome": "error" if result.is_error else "result"}
+
+    async def idle(self) -> Answer:
+        """True once every catalog is settled."""
+        await self._open().idle()
+        return {"idle": True}
+
+    def _open(self) -> Catalogs:
+        if self._catalogs is None:
+            raise NotConnected(LinkPhase.CLOSED.value)
+        return self._catalogs
+
+
+def _server(target: Target) -> Stdio | Http:
+    if target.command is None:
+        return Http(target.url or "")
+    return Stdio(target.command, dict(target.env))
+
+
+def _policy(target: Target) -> Policy:
+    seed = os.urandom(16)
+    if target.request_timeout_ms is None:
+        return Policy(seed=seed)
+    return Policy(seed=seed, request_limit_ms=target.request_timeout_ms)
+
+
+def _answer(reading: Reading) -> Answer:
+    snapshot = reading.snapshot
+    items = None if snapshot is None else [_listed(item) for item in snapshot.items]
+    return {"items": items, "state": _STATES[reading.hit]}
+
+
+def _listed(item: Item) -> dict[str, str]:
+    entry = json.loads(item.canonical_json)
+    return {"name": entry.get("name", item.key), "description": entry.get("description") or ""}
+
+
+def main() -> None:
+    """Run the driver."""
+    run_driver({"name": "relist", "version": __version__}, ReferenceConnection)
+
+
+if __name__ == "__main__":
+    main()

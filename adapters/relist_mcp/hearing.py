@@ -1,0 +1,171 @@
+"""From frames to inputs, in the order received. Decides nothing: it only names what was heard."""
+
+import json
+from collections import OrderedDict
+
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
+
+from relist import effects as e
+from relist import inputs as i
+from relist.effects import Note
+from relist.messages import (
+    NOTICES,
+    is_object,
+    read_capabilities,
+    read_failure,
+    read_granted,
+    read_page,
+    read_versions,
+)
+from relist.values import Failure
+from relist_mcp.observed import Exchange
+from relist_mcp.speech import RequestEffect
+
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+_KEPT = 4096  # requests without an answer that are remembered; older ones count as unknown
+
+
+def canonical(value: object) -> bytes:
+    """Bytes that are equal exactly when the JSON values are, whatever the order of keys.
+
+    Raises ValueError or RecursionError for what is no JSON.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def request_id(effect: RequestEffect | e.AbandonWalk | e.CancelListen) -> str:
+    """The wire id of a request: never reused on a link, and never one the SDK would mint."""
+    match effect:
+        case e.RequestPage() | e.AbandonWalk():
+            return f"relist/{effect.kind.value}/{effect.serial}"
+        case e.OpenListen() | e.CancelListen():
+            return listen_id(effect.serial)
+        case _:
+            return f"relist/link/{effect.serial}"
+
+
+def listen_id(serial: int) -> str:
+    """The id of a subscription, which its notices carry."""
+    return f"relist/listen/{serial}"
+
+
+class Hearing:
+    """What one transport says, as inputs. Remembers which request each id belongs to."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._asked: OrderedDict[str | int, RequestEffect] = OrderedDict()
+        self._exchanges: dict[str | int, Exchange] = {}
+        self.notes: list[Note] = []
+
+    def expect(self, effect: RequestEffect) -> str:
+        """A request is about to be sent; returns its id."""
+        wire_id = request_id(effect)
+        self._asked[wire_id] = effect
+        while len(self._asked) > _KEPT:
+            self._asked.popitem(last=False)
+        return wire_id
+
+    def exchange(self, wire_id: str | int, exchange: Exchange) -> None:
+        """How the HTTP exchange of a request went; comes before the frame that ends it."""
+        if wire_id in self._asked:
+            self._exchanges[wire_id] = exchange
+
+    def hear(self, message: JSONRPCMessage, now_ms: int) -> i.SessionInput | None:
+        """What this frame means to the core; None if nothing."""
+        match message:
+            case JSONRPCResponse(id=wire_id):
+                self._exchanges.pop(wire_id, None)
+                effect = self._asked.pop(wire_id, None)
+                return None if effect is None else self._answer(effect, message.result, now_ms)
+            case JSONRPCError(id=wire_id) if wire_id is not None:
+                exchange = self._exchanges.pop(wire_id, None)
+                effect = self._asked.pop(wire_id, None)
+                if effect is None:
+                    return None
+                return _failed(effect, _failure(message, exchange), now_ms)
+            case JSONRPCNotification():
+                return self._notice(message, now_ms)
+            case _:
+                return None
+
+    def _answer(self, effect: RequestEffect, result: object, now_ms: int) -> i.SessionInput:
+        match effect:
+            case e.RequestPage():
+                page = read_page(effect.kind, effect.serial, result, canonical, now_ms)
+                self.notes.extend(page.notes)
+                return page.heard
+            case e.OpenListen():
+                return i.PushEnded(effect.serial, None, now_ms)
+            case e.RequestDiscover():
+                if not is_object(result) or result.get("resultType", "complete") != "complete":
+                    return i.DiscoverFailed(effect.serial, Failure("no discovery result"), now_ms)
+                offered = read_capabilities(result.get("capabilities"))
+                return i.DiscoverAnswered(effect.serial, read_versions(result), offered, now_ms)
+            case e.RequestInitialize():
+                version = result.get("protocolVersion") if is_object(result) else None
+                if not is_object(result) or not isinstance(version, str):
+                    return i.InitializeFailed(
+                        effect.serial, Failure("no initialize result"), now_ms
+                    )
+                offered = read_capabilities(result.get("capabilities"))
+                return i.InitializeAnswered(effect.serial, version, offered, now_ms)
+
+    def _notice(self, message: JSONRPCNotification, now_ms: int) -> i.SessionInput | None:
+        params = message.params or {}
+        channel = NOTICES.get(message.method)
+        if channel is not None:
+            return i.NoticeHeard(channel, _tag(params), now_ms)
+        if message.method == "notifications/subscriptions/acknowledged":
+            return i.PushOpened(_tag(params) or 0, read_granted(params), now_ms)
+        if message.method == "notifications/cancelled":
+            serial = _serial(params.get("requestId"))
+            if serial > 0:
+                self._asked.pop(listen_id(serial), None)
+                return i.PushEnded(serial, None, now_ms)
+        return None
+
+
+def _tag(params: object) -> int | None:
+    """The serial of the subscription in a notice's tag; 0 for a foreign tag, None for none."""
+    meta = params.get("_meta") if is_object(params) else None
+    if not is_object(meta) or SUBSCRIPTION_ID not in meta:
+        return None
+    return _serial(meta[SUBSCRIPTION_ID])
+
+
+def _serial(wire_id: object) -> int:
+    """The serial in one of our listen ids, compared as the string it is. Rule: SUB-11."""
+    if isinstance(wire_id, str) and wire_id.startswith("relist/listen/"):
+        digits = wire_id.removeprefix("relist/listen/")
+        if digits.isascii() and digits.isdigit() and len(digits) < 10:
+            return int(digits) if listen_id(int(digits)) == wire_id else 0
+    return 0
+
+
+def _failure(message: JSONRPCError, exchange: Exchange | None) -> Failure:
+    """The failure behind an error frame, which over HTTP the SDK may have made up itself."""
+    error = message.error.model_dump(mode="json")
+    if exchange is None:
+        return read_failure(error)
+    if exchange.status is None:
+        return Failure("network failure")
+    if exchange.status >= 400:
+        if exchange.error is None:
+            return Failure("refused", None, exchange.status, exchange.retry_after_ms)
+        return read_failure(exchange.error, exchange.status, exchange.retry_after_ms)
+    if message.error.message.startswith("SSE stream"):  # the SDK's words for a cut stream
+        return Failure("stream ended without an answer")
+    return read_failure(error)
+
+
+def _failed(effect: RequestEffect, failure: Failure, now_ms: int) -> i.SessionInput:
+    match effect:
+        case e.RequestPage():
+            return i.PageFailed(effect.kind, effect.serial, failure, now_ms)
+        case e.OpenListen():
+            return i.PushEnded(effect.serial, failure, now_ms)
+        case e.RequestDiscover():
+            return i.DiscoverFailed(effect.serial, failure, now_ms)
+        case e.RequestInitialize():
+            return i.InitializeFailed(effect.serial, failure, now_ms)

@@ -1,0 +1,101 @@
+"""From effects to JSON-RPC frames, in the manner of the era. Rule: LIFE-07, LIFE-20 to LIFE-23."""
+
+from typing import Any, NamedTuple
+
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    JSONRPCNotification,
+    JSONRPCRequest,
+)
+
+from relist import effects as e
+from relist.messages import FILTERS, NAMES
+from relist.values import Era
+
+VERSION_HEADER = "mcp-protocol-version"
+METHOD_HEADER = "mcp-method"
+NAME_HEADER = "mcp-name"
+
+RequestEffect = e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
+
+
+class Frame(NamedTuple):
+    """One message to send, and the headers that go with it over HTTP."""
+
+    message: JSONRPCRequest | JSONRPCNotification
+    headers: dict[str, str]
+
+
+class Voice:
+    """Who speaks, and how: the client's identity and capabilities, the era and version in force."""
+
+    def __init__(self, client_info: dict[str, Any], capabilities: dict[str, Any]) -> None:
+        self._client_info = client_info
+        self._capabilities = capabilities
+        self._era: Era | None = None
+        self._version = ""
+
+    def settle(self, era: Era | None, version: str) -> None:
+        """From now on speak in this era and version."""
+        self._era, self._version = era, version
+
+    def meta(self, version: str) -> dict[str, Any]:
+        """The metadata that each modern request carries."""
+        return {
+            PROTOCOL_VERSION_META_KEY: version,
+            CLIENT_INFO_META_KEY: self._client_info,
+            CLIENT_CAPABILITIES_META_KEY: self._capabilities,
+        }
+
+    def envelope(
+        self, method: str, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Params and headers of an ordinary request, in the manner of the era in force."""
+        headers = {VERSION_HEADER: self._version}
+        if self._era is Era.MODERN:
+            headers[METHOD_HEADER] = method
+            return {**params, "_meta": self.meta(self._version)}, headers
+        return params, headers
+
+    def request(self, request_id: str, effect: RequestEffect) -> Frame:
+        """The request that an effect asks for."""
+        match effect:
+            case e.RequestDiscover():
+                method, version = "server/discover", effect.version
+                params: dict[str, Any] = {"_meta": self.meta(version)}
+                headers = {VERSION_HEADER: version, METHOD_HEADER: method}
+            case e.RequestInitialize():
+                method, headers = "initialize", dict[str, str]()
+                params = {
+                    "protocolVersion": effect.version,
+                    "capabilities": self._capabilities,
+                    "clientInfo": self._client_info,
+                }
+            case e.OpenListen():
+                method = "subscriptions/listen"
+                wanted = {FILTERS[channel]: True for channel in effect.channels}
+                params, headers = self.envelope(method, {"notifications": wanted})
+            case e.RequestPage():
+                method = NAMES[effect.kind].method
+                cursor = {} if effect.cursor is None else {"cursor": effect.cursor}
+                params, headers = self.envelope(method, cursor)
+        body: dict[str, Any] = {"params": params} if params else {}
+        return Frame(JSONRPCRequest(jsonrpc="2.0", id=request_id, method=method, **body), headers)
+
+    def initialized(self) -> Frame:
+        """``notifications/initialized``."""
+        message = JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
+        return Frame(message, {VERSION_HEADER: self._version})
+
+    def cancel(self, request_id: str, reason: str) -> Frame:
+        """``notifications/cancelled``; the modern HTTP transport closes the stream instead.
+
+        Rule: FAIL-11, FAIL-24, SUB-17, SUB-18.
+        """
+        params = {"requestId": request_id, "reason": reason}
+        message = JSONRPCNotification(
+            jsonrpc="2.0", method="notifications/cancelled", params=params
+        )
+        return Frame(message, {VERSION_HEADER: self._version})
