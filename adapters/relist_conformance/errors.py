@@ -27,12 +27,17 @@ class DriverReplyError(DriverError):
 
 
 def quoted(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
-    """Text of a peer made safe for one line: quoted, escaped, cut after ``limit`` characters."""
+    """Text of a peer for one line of a message: as ``plain``, in quotation marks."""
+    return "'" + plain(text.replace("\\", "\\\\").replace("'", "\\'"), limit) + "'"
+
+
+def plain(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
+    """Text of a peer made safe to print: one line, no control characters, at most ``limit`` long.
+
+    A longer text is cut and ends in an ellipsis.
+    """
     shown = text if len(text) <= limit else text[:limit] + "…"
-    return "'" + "".join(_escaped(char) for char in shown) + "'"
-
-
-def _escaped(char: str) -> str:
-    if char.isprintable() and char not in "'\\":
-        return char
-    return char.encode("unicode_escape").decode("ascii") if char not in "'\\" else "\\" + char
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in shown
+    )

@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 from mcp import MCPError
+
 from relist import __version__
 from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.values import Item, Kind, LinkPhase
-from relist_mcp import Catalogs, Http, NotConnected, Stdio
-
 from relist_conformance.drivers.base import Answer, Connection, Target, run_driver
+from relist_mcp import Catalogs, Http, NotConnected, Stdio
 
 NEED_LIMIT_S = 20.0
 _STATES = {
