@@ -1,0 +1,61 @@
+"""What the README shows works, and what it says is what CI runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+COMMANDS = re.findall(r"```sh\n(python3 -m venv .*?)\n```", README)
+
+
+def _block(name: str) -> str:
+    found = re.search(rf"<!-- test: {name} -->\n```python\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_embedding_example_prints_what_its_comments_say() -> None:
+    """15 lines at most, run as they stand."""
+    code = _block("core")
+    assert len(code.splitlines()) <= 15
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines() == ["Hit.HIT", "Doubt.NOTICED 112"]
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("example")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+server.run()
+"""
+
+
+def test_the_live_example_lists_a_real_server(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    code = _block("live").replace('"python3"', repr(sys.executable))
+    program = f"{code}\nimport anyio\nanyio.run(main)\n"
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split(" ", 1)[1].strip() == "['add']"
+
+
+def test_ci_runs_exactly_the_second_command() -> None:
+    assert len(COMMANDS) == 2
+    assert COMMANDS[1] in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))
+def test_links_lead_somewhere(link: str) -> None:
+    assert (ROOT / link).exists()
