@@ -27,6 +27,7 @@ def add_page(walk: Walk, page: PageArrived, era: Era | None, policy: Policy) -> 
     bare = earliest(walk.bare_at_ms, page.now_ms) if ttl_ms is None else walk.bare_at_ms
     public = walk.scope is Scope.PUBLIC and page.scope is Scope.PUBLIC and era is Era.MODERN
     return Walk(
+        walk.first,
         walk.serial,
         walk.cursor,
         (*walk.pages, page.items),

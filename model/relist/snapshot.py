@@ -52,6 +52,7 @@ def make_snapshot(
         standing.version,
         standing.partition,
         standing.epoch,
+        walk.first,
         now_ms,
         snapshot_deadline_ms(walk, standing.era, vouched, policy),
         clean,

@@ -159,7 +159,10 @@ Items = tuple[Item, ...]
 
 @frozen
 class Snapshot:
-    """The published result of one complete walk. Rule: ATOM-03, ATOM-04, ATOM-05."""
+    """The result of one complete walk; ``walk`` is the serial of its first request.
+
+    Rule: ATOM-03, ATOM-04, ATOM-05.
+    """
 
     items: Items
     generation: int
@@ -167,6 +170,7 @@ class Snapshot:
     version: str
     partition: str
     epoch: int
+    walk: int
     listed_at_ms: int
     expires_at_ms: int | None
     clean: bool
@@ -179,8 +183,10 @@ class Walk:
 
     ``expires_at_ms`` is the earliest deadline of the pages that named a lifetime; ``bare_at_ms``
     the receipt of the first page that named none. ``serves`` says that a wish waits for its end.
+    ``first`` is the serial of the first request, ``serial`` that of the outstanding one.
     """
 
+    first: int
     serial: int
     cursor: str | None
     pages: tuple[Items, ...]

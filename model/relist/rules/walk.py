@@ -35,6 +35,7 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
     asked = isinstance(heard, i.ReadWanted | i.RefreshWanted)
     walk = Walk(
         serial,
+        serial,
         None,
         (),
         0,
