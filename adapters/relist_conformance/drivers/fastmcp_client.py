@@ -1,0 +1,82 @@
+"""The client of FastMCP, used through its public API as its documentation tells its users.
+
+One `fastmcp.Client` stays open for the life of the connection. `list_tools()` and its siblings are
+called at each need: they read all pages, and without the opt-in response cache they ask the server
+each time. The client keeps no list, so there is nothing to believe between two needs, and it offers
+no way to open `subscriptions/listen`, so there is nothing to follow in the modern era.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+from fastmcp import Client
+from fastmcp.client.transports import ClientTransport, StdioTransport, StreamableHttpTransport
+from fastmcp.exceptions import ToolError
+from mcp import MCPError
+
+from relist_conformance.drivers.base import Answer, Connection, Target, listed, run_driver
+
+_NO_LIST: Answer = {"items": None, "state": "unknown"}
+
+
+class FastMCPConnection(Connection):
+    """One `fastmcp.Client`, open until stopped."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._client = Client(_transport(target), timeout=target.request_timeout_s)
+
+    async def run(self, usable: Callable[[], None]) -> None:
+        """Hold the client open, as an application that lives long does."""
+        try:
+            async with self._client:
+                usable()
+                await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._client.close()  # type: ignore[no-untyped-call]
+
+    async def need(self, kind: str) -> Answer:
+        """List now. An application that gets an exception has no list."""
+        try:
+            match kind:
+                case "tools":
+                    return {"items": listed(await self._client.list_tools())}
+                case "prompts":
+                    return {"items": listed(await self._client.list_prompts())}
+                case "resources":
+                    return {"items": listed(await self._client.list_resources())}
+                case _:
+                    return {"items": listed(await self._client.list_resource_templates())}
+        except (MCPError, RuntimeError, ValueError):
+            return _NO_LIST
+
+    def believe(self, kind: str) -> Answer:  # noqa: ARG002
+        """Nothing: the client keeps no list."""
+        return _NO_LIST
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool."""
+        try:
+            await self._client.call_tool(name, dict(arguments))
+        except (MCPError, RuntimeError, ToolError) as error:
+            return {"outcome": "error", "detail": str(error)}
+        return {"outcome": "result"}
+
+
+def _transport(target: Target) -> ClientTransport:
+    if target.command is None:
+        return StreamableHttpTransport(target.url or "")
+    command, *args = target.command
+    return StdioTransport(command, args, env=dict(target.env))
+
+
+def main() -> None:
+    """Run the driver."""
+    run_driver({"name": "fastmcp.Client", "version": version("fastmcp")}, FastMCPConnection)
+
+
+if __name__ == "__main__":
+    main()

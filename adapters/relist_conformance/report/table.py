@@ -1,0 +1,137 @@
+"""The table of verdicts, and below it what there is to know about each cell that did not pass."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from relist.check.history import Event
+from relist_conformance.errors import plain
+from relist_conformance.runner import Result, Word
+from relist_conformance.script import Case
+
+SHOWN: Mapping[Word, tuple[str, str]] = {
+    "pass": ("pass", "green"),
+    "warn": ("warn", "yellow"),
+    "fail": ("FAIL", "bold red"),
+    "inconclusive": ("inconclusive", "magenta"),
+    "not_applicable": ("n/a", "dim"),
+    "untestable": ("untestable", "cyan"),
+    "harness": ("HARNESS", "bold red reverse"),
+}
+"""How each verdict is written (word, style), in the order in which a summary counts them."""
+
+_MAX_TEXT = 600
+_MAX_WITNESSES = 4
+_MAX_MESSAGE = 160
+
+
+def print_report(console: Console, results: Sequence[Result], title: str) -> None:
+    """Print table, details and summary. Two runs with equal verdicts print equal text."""
+    console.print(_table(results, title))
+    for case, not_passed in _by_case([r for r in results if r.word != "pass"]):
+        console.print()
+        _print_case(console, case, not_passed)
+    console.print()
+    console.print(summary(results))
+
+
+def summary(results: Sequence[Result]) -> Text:
+    """One line that counts the verdicts."""
+    line = Text()
+    for word, (shown, style) in SHOWN.items():
+        if count := sum(result.word == word for result in results):
+            line.append(f"{', ' if line else ''}{count} ").append(shown, style)
+    return line
+
+
+def _table(results: Sequence[Result], title: str) -> Table:
+    table = Table(title=Text(plain(title)), title_justify="left")
+    table.add_column("case", overflow="fold")
+    columns = dict.fromkeys((r.cell.transport, r.cell.revision) for r in results)
+    for transport, revision in columns:
+        table.add_column(f"{transport}\n{revision}", no_wrap=True)
+    for case, of_case in _by_case(results):
+        found: dict[tuple[str, str], Word] = {
+            (r.cell.transport, r.cell.revision): r.word for r in of_case
+        }
+        table.add_row(
+            Text(case.id),
+            *(_word(found[key]) if key in found else Text("-", "dim") for key in columns),
+        )
+    return table
+
+
+def _word(word: Word) -> Text:
+    shown, style = SHOWN[word]
+    return Text(shown, style)
+
+
+def _by_case(results: Sequence[Result]) -> list[tuple[Case, list[Result]]]:
+    grouped: dict[str, tuple[Case, list[Result]]] = {}
+    for result in results:
+        grouped.setdefault(result.cell.case.id, (result.cell.case, []))[1].append(result)
+    return list(grouped.values())
+
+
+def _print_case(console: Console, case: Case, results: Sequence[Result]) -> None:
+    """What the case demands and who says so, then each finding with the cells that show it."""
+    console.print(Text.assemble((case.id, "bold"), "  ", plain(case.title)))
+    _indented(console, Text(plain(case.text, _MAX_TEXT)))
+    _indented(console, Text(f"{strength(case)}; rules {', '.join(case.rules)}", "dim"))
+    for source in case.source:
+        _indented(console, Text(plain(f"{source.name}: {source.url}", _MAX_TEXT), "dim"))
+    for text, same in _by_text(results):
+        word, style = SHOWN[same[0].word]
+        cells = ", ".join(result.cell.where for result in same)
+        _indented(console, Text.assemble((word, style), f" on {cells}: ", plain(text, _MAX_TEXT)))
+        for line in _witnesses(same[0], text):
+            _indented(console, Text(line, "dim"), 6)
+
+
+def strength(case: Case) -> str:
+    """How strongly the rule is put, by revision, and in which profile it is judged."""
+    by_strength: dict[str, list[str]] = {}
+    for revision in case.revisions:
+        by_strength.setdefault(case.strength[revision], []).append(revision)
+    said = ", ".join(f"{said} in {' and '.join(revs)}" for said, revs in by_strength.items())
+    owner = "a rule of MCP" if case.profile == "mcp" else "not a rule of MCP: profile relist"
+    return f"{said}; {owner}"
+
+
+def _by_text(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """Results that say the same, together: one entry per finding, or per reason without one."""
+    grouped: dict[tuple[Word, str], list[Result]] = {}
+    for result in results:
+        texts = [f"{f.rule}: {f.text}" for f in result.observed.findings]
+        for text in texts or [result.observed.reason]:
+            grouped.setdefault((result.word, text), []).append(result)
+    return [(text, same) for (_, text), same in grouped.items()]
+
+
+def _witnesses(result: Result, text: str) -> Iterator[str]:
+    """The events that show a finding, one line each, from the first cell that has it."""
+    findings = (f for f in result.observed.findings if f"{f.rule}: {f.text}" == text)
+    for finding in list(findings)[:1]:
+        events = {event.seq: event for event in result.observed.history}
+        shown = [events[seq] for seq in finding.witness if seq in events]
+        for event in shown[:_MAX_WITNESSES]:
+            yield witness_line(event)
+        if len(shown) > _MAX_WITNESSES:
+            yield f"and {len(shown) - _MAX_WITNESSES} events more"
+
+
+def witness_line(event: Event) -> str:
+    """One event of a history in one line: number, time in ms, direction, and what it carried."""
+    carried: Any = event.message or event.data
+    body = json.dumps(carried, ensure_ascii=False, default=str)
+    where = f" {event.channel}" if event.channel else ""
+    return f"#{event.seq} {event.at_ms} ms {event.kind}{plain(where)} {plain(body, _MAX_MESSAGE)}"
+
+
+def _indented(console: Console, text: Text, columns: int = 2) -> None:
+    console.print(Padding(text, (0, 0, 0, columns)))
