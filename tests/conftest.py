@@ -1,0 +1,42 @@
+"""Hypothesis profiles for the whole suite; HYPOTHESIS_PROFILE chooses, CI has its own default."""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+WITHOUT_EXPLAIN = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
+
+# ci: the same examples on every machine, and no verdict that rests on a clock.
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    stateful_step_count=40,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    phases=WITHOUT_EXPLAIN,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "dev",
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    print_blob=True,
+    phases=WITHOUT_EXPLAIN,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak",
+    max_examples=20_000,
+    stateful_step_count=100,
+    deadline=None,
+    phases=WITHOUT_EXPLAIN,
+    suppress_health_check=list(HealthCheck),
+)
+# replay: only what is written down in a test or was found before.
+settings.register_profile("replay", deadline=None, phases=(Phase.explicit, Phase.reuse))
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+)

@@ -1,0 +1,148 @@
+"""The engine of python-statemachine runs the charts and agrees with the compiled steps."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statemachine import State, StateMachine
+from statemachine.exceptions import TransitionNotAllowed
+
+from relist import inputs as i
+from relist.policy import Policy
+from relist.rules.base import Stepped
+from relist.values import Carrier, Channel, new_listen
+from support.laws import ALL, LISTEN, POLICIES, Chart, named, wander
+
+
+class Case(NamedTuple):
+    """What one event carries: its state before, what was heard, the policy."""
+
+    state: Any
+    heard: Any
+    policy: Policy
+
+
+class Host:
+    """The engine's model: its names are the rules', and it keeps what the last action made."""
+
+    def __init__(self, phase: Any) -> None:
+        self.phase = phase
+        self.made: Any = None
+
+
+def _guard(rule: Callable[..., bool]) -> Callable[..., bool]:
+    def holds(_: Host, case: Case) -> bool:
+        return rule(*case)
+
+    return holds
+
+
+def _action(rule: Callable[..., Any]) -> Callable[..., None]:
+    def act(self: Host, case: Case, target: State) -> None:
+        self.made = rule(*case, target.value)
+
+    return act
+
+
+def host_class(chart: Chart) -> type[Host]:
+    """A model class with one method for each guard and each action that the chart names."""
+    members: dict[str, Any] = {}
+    for row in chart.table.values():
+        for cell in row.values():
+            for guard, _, action in cell.names:
+                if guard:
+                    members[guard] = _guard(_rule(chart, guard))
+                if action:
+                    members[action] = _action(_rule(chart, action))
+    return type("Host", (Host,), members)
+
+
+def _rule(chart: Chart, name: str) -> Callable[..., Any]:
+    rule: Callable[..., Any] = next(
+        vars(module)[name] for module in chart.law if name in vars(module)
+    )
+    return rule
+
+
+HOSTS: dict[str, type[Host]] = {}
+
+
+def engine(chart: Chart, phase: Any) -> tuple[StateMachine, Host]:
+    """The chart on the engine, in this phase."""
+    made = HOSTS.setdefault(chart.chart.__name__, host_class(chart))
+    host = made(phase)
+    return chart.chart(host, state_field="phase", start_value=phase), host
+
+
+def event_of(heard: Any) -> str:
+    """``ListChangedHeard`` is the event list_changed_heard."""
+    name = type(heard).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def run(chart: Chart, machine: StateMachine, host: Host, case: Case) -> Any:
+    """What the engine makes of it; where it knows no transition, the default of the cell."""
+    host.made = None
+    before, cell = host.phase, chart.table[type(case.heard)][host.phase]
+    try:
+        machine.send(event_of(case.heard), case=case)
+    except TransitionNotAllowed:
+        assert cell.because, "the engine refuses what the chart declares"
+        assert host.phase == before
+        return chart.step(*case)
+    assert not cell.because, "the engine does what the chart leaves to a default"
+    return Stepped(case.state) if host.made is None else host.made
+
+
+@ALL
+def test_the_chart_instantiates(chart: Chart) -> None:
+    """Unknown guard and action names only show then."""
+    machine, host = engine(chart, next(iter(chart.phases)))
+    assert named(chart) <= set(dir(host))
+    assert machine.current_state_value == next(iter(chart.phases))
+
+
+@ALL
+@given(choices=st.binary(max_size=60), rules=st.sampled_from(POLICIES))
+def test_engine_and_step_agree(chart: Chart, choices: bytes, rules: Policy) -> None:
+    """Same phase, same state, same effects, on every run."""
+    state, now_ms = chart.start[len(choices) % len(chart.start)], 1_000
+    machine, host = engine(chart, state.phase)
+    for choice in choices:
+        options = chart.alphabet(state, now_ms, rules)
+        case = Case(state, options[choice % len(options)], rules)
+        ours, theirs = chart.step(*case), run(chart, machine, host, case)
+        assert (theirs.state, theirs.effects) == (ours.state, ours.effects)
+        assert host.phase is machine.current_state_value is ours.state.phase
+        state, now_ms = ours.state, case.heard.now_ms + (0, 1, 50, 400)[choice % 4]
+
+
+@ALL
+def test_engine_and_step_agree_on_every_cell(chart: Chart) -> None:
+    """Every input of the alphabet, on a few states of every phase."""
+    dice, reached, seen = Random(1), set[int](), set[tuple[Any, type]]()
+    machine, host = engine(chart, chart.start[0].phase)
+    for rules in POLICIES * 5:
+        met = {state.phase: state for state in wander(chart, rules, dice, reached)}
+        for state in met.values():
+            for heard in chart.alphabet(state, 1_000, rules):
+                machine.current_state_value = state.phase
+                case = Case(state, heard, rules)
+                ours, theirs = chart.step(*case), run(chart, machine, host, case)
+                assert (theirs.state, theirs.effects) == (ours.state, ours.effects)
+                seen.add((state.phase, type(heard)))
+    assert len(seen) == chart.declared + chart.default, "cells were not visited"
+
+
+def test_a_wrong_engine_is_noticed() -> None:
+    """The comparison itself: a host whose guard is wrong disagrees."""
+    made = type("Wrong", (host_class(LISTEN),), {"must_ask": lambda _, case: False})
+    listen = new_listen()
+    host = made(listen.phase)
+    machine = LISTEN.chart(host, state_field="phase", start_value=listen.phase)
+    heard = i.PushWanted(frozenset(Channel), Carrier.STREAM, 0)
+    with pytest.raises(AssertionError, match="refuses what the chart declares"):
+        run(LISTEN, machine, host, Case(listen, heard, POLICIES[0]))

@@ -1,0 +1,1 @@
+"""What tests share: short ways to drive one machine, alphabets of inputs, a model server."""
