@@ -1,7 +1,7 @@
 """Relist: a pure state machine that keeps an MCP client's catalogs correct.
 
 Values in, values out: no I/O, no clock, no randomness. ``Relist`` (``core.py``) is the object to
-embed; the law stands in ``charts.py``, its vocabulary in ``values.py``, ``inputs.py``, ``effects.py``.
+embed; the law stands in ``charts.py``, its words in ``values.py``, ``inputs.py``, ``effects.py``.
 """
 
 from relist.core import Relist

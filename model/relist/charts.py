@@ -120,12 +120,12 @@ class CatalogChart(StateMachine):
 
     # Answers: pages gather aside; only a complete, clean walk makes the list fresh.
     page_arrived = (
-        _stay(*_walking, cond="late", on="note_late")
-        | _stay(*_walking, cond="more", on="gather")
-        | _go(*_walking, to=stale, cond="overlong", on="fail_overlong")
+        _stay(*_walking, cond="more", on="gather")
         | _go(*_walking, to=fresh, cond="clean_end", on="publish")
         | _go(*_walking, to=refreshing, cond="clean_end_but_wanted", on="publish_and_begin")
         | _go(*_walking, to=stale, cond="spoiled_end", on="set_aside")
+        | _go(*_walking, to=stale, cond="overlong", on="fail_overlong")
+        | _stay(*_walking, cond="late", on="note_late")
     )
     page_failed = (
         _stay(*_walking, cond="late", on="note_late")

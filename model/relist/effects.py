@@ -48,7 +48,7 @@ class DoubtList:
 
 @frozen
 class NeedCredentials:
-    """Authorization failed: nothing is retried until credentials change. ``kind`` None: the link."""
+    """Authorization failed: no retry until credentials change. ``kind`` None: the link."""
 
     kind: Kind | None
 

@@ -25,17 +25,17 @@ from relist.charts import (
 from relist.inputs import CatalogInput, LinkInput, ListenInput
 from relist.policy import Policy
 from relist.rules import connection, doubt, guards, push, standing, walk
-from relist.rules.base import LinkStep, ListenStep, Step, Stepped, open_walk
+from relist.rules.base import LinkStep, ListenStep, Step, open_walk
 from relist.rules.guards import wake_ms
 from relist.values import WALKING, Catalog, Doubt, Link, Listen, Phase, Snapshot
 
 
 class Row(NamedTuple):
-    """One line of a table; ``guard`` None always holds, ``action`` None changes nothing."""
+    """One line of a table; ``guard`` None always holds."""
 
     guard: Callable[..., bool] | None
     target: Any
-    action: Callable[..., Any] | None
+    action: Callable[..., Any]
 
 
 class Cell(NamedTuple):
@@ -90,7 +90,7 @@ def _declared_cell(transitions: list[Any], state: State, law: Law) -> Cell:
             Row(
                 _named(law, guard) if guard else None,
                 target.value,
-                _named(law, action) if action else None,
+                _named(law, action or "nothing"),
             )
         )
     return Cell(tuple(rows), tuple(names), "")
@@ -133,7 +133,7 @@ _CATALOG_ROWS, _LINK_ROWS, _LISTEN_ROWS = map(_rows, (CATALOG_TABLE, LINK_TABLE,
 def _run(rows: tuple[Row, ...], state: Any, heard: Any, policy: Policy) -> Any:
     for guard, target, action in rows:
         if guard is None or guard(state, heard, policy):
-            return Stepped(state) if action is None else action(state, heard, policy, target)
+            return action(state, heard, policy, target)
     raise AssertionError(f"no row of ({state.phase}, {heard}) holds")  # the law tests forbid it
 
 

@@ -15,30 +15,33 @@ class Listing(NamedTuple):
     ambiguous: frozenset[str]
 
 
-def add_page(walk: Walk, page: PageArrived, era: Era | None, policy: Policy) -> Walk:
-    """The walk with this page put aside and no request outstanding any more.
+def add_page(
+    walk: Walk, page: PageArrived, era: Era | None, policy: Policy, *, next_serial: int
+) -> Walk:
+    """The walk with this page put aside, and the next request (if any) as the outstanding one.
 
     In the legacy era every page is bare: its lifetime fields are not interpreted.
     """
-    ttl_ms = lifetime_ms(page.ttl_ms, policy) if era is Era.MODERN else None
-    ends = (
-        walk.expires_at_ms if ttl_ms is None else earliest(walk.expires_at_ms, page.now_ms + ttl_ms)
-    )
-    bare = earliest(walk.bare_at_ms, page.now_ms) if ttl_ms is None else walk.bare_at_ms
-    public = walk.scope is Scope.PUBLIC and page.scope is Scope.PUBLIC and era is Era.MODERN
+    now_ms, modern = page.now_ms, era is Era.MODERN
+    ttl_ms = lifetime_ms(page.ttl_ms, policy) if modern else None
+    ends, bare = walk.expires_at_ms, walk.bare_at_ms
+    if ttl_ms is None:
+        bare = earliest(bare, now_ms)
+    else:
+        ends = earliest(ends, now_ms + ttl_ms)
     return Walk(
         walk.first,
-        walk.serial,
-        walk.cursor,
+        next_serial,
+        page.next_cursor,
         (*walk.pages, page.items),
         walk.count + len(page.items),
-        Scope.PUBLIC if public else Scope.PRIVATE,
+        walk.scope if modern and page.scope is Scope.PUBLIC else Scope.PRIVATE,
         ends,
         bare,
         walk.spoiled,
         walk.covered,
         walk.serves,
-        walk.request_limit_at_ms,
+        now_ms + policy.request_limit_ms,
         walk.walk_limit_at_ms,
     )
 

@@ -5,6 +5,8 @@ link, then listen, then coverage, then permission to list. Catalogs hear of the 
 only from here, so what they hear is already filtered by epoch and serial.
 """
 
+from typing import NamedTuple
+
 from attrs import frozen
 
 from relist import inputs as i
@@ -14,7 +16,6 @@ from relist.inputs import CatalogInput, SessionInput
 from relist.machine import deadline_ms as catalog_deadline_ms
 from relist.machine import step, step_link, step_listen
 from relist.policy import Policy
-from relist.rules.base import Stepped
 from relist.values import (
     CHANNEL_OF,
     KINDS,
@@ -47,7 +48,12 @@ class Session:
         return self.catalogs[KINDS.index(kind)]
 
 
-SessionStep = Stepped[Session, Effect]
+class SessionStep(NamedTuple):
+    """What a session became, and what it asks for, in order."""
+
+    state: Session
+    effects: tuple[Effect, ...] = ()
+
 
 _TO_LINK = (
     i.ConnectWanted,

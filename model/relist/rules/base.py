@@ -1,6 +1,7 @@
 """What all rules share: the result of a step, and the open walk."""
 
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 from relist import inputs as i
 from relist.effects import CatalogEffect, LinkEffect, ListenEffect
@@ -10,20 +11,33 @@ Offer = i.ListingAllowed | i.CapabilitiesChanged
 Answer = i.PageArrived | i.PageFailed
 
 
-StateT = TypeVar("StateT")
-EffectT = TypeVar("EffectT")
+class Step(NamedTuple):
+    """What a catalog became, and what it asks for, in order."""
+
+    state: Catalog
+    effects: tuple[CatalogEffect, ...] = ()
 
 
-class Stepped(NamedTuple, Generic[StateT, EffectT]):
-    """What a machine became, and what it asks for, in order."""
+class LinkStep(NamedTuple):
+    """The same for the connection."""
 
-    state: StateT
-    effects: tuple[EffectT, ...] = ()
+    state: Link
+    effects: tuple[LinkEffect, ...] = ()
 
 
-Step = Stepped[Catalog, CatalogEffect]
-LinkStep = Stepped[Link, LinkEffect]
-ListenStep = Stepped[Listen, ListenEffect]
+class ListenStep(NamedTuple):
+    """The same for the channel that carries notices."""
+
+    state: Listen
+    effects: tuple[ListenEffect, ...] = ()
+
+
+_new: Callable[[type[Step], tuple[object, ...]], Step] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportAssignmentType]
+
+
+def unchanged(catalog: Catalog) -> Step:
+    """The same state object, and no effect. Several times cheaper than ``Step(catalog)``."""
+    return _new(Step, (catalog, ()))
 
 
 def open_walk(catalog: Catalog) -> Walk:

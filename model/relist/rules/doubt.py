@@ -5,7 +5,7 @@ from attrs import evolve
 from relist import inputs as i
 from relist.effects import DoubtList, Note
 from relist.policy import Policy
-from relist.rules.base import Step, open_walk
+from relist.rules.base import Step, open_walk, unchanged
 from relist.values import Catalog, Doubt, Pacing, Phase
 
 # --- actions: doubt -------------------------------------------------------------------------------
@@ -83,14 +83,14 @@ def uncover_and_doubt(catalog: Catalog, heard: i.CoverageLost, policy: Policy, t
 def doubt_early(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
     """A notice before listing is allowed is remembered. Rule: NOTE-12."""
     if catalog.doubt is not None or catalog.snapshot is None:
-        return Step(catalog)
+        return unchanged(catalog)
     return Step(evolve(catalog, doubt=Doubt.NOTICED), (DoubtList(catalog.kind, Doubt.NOTICED),))
 
 
 def keep_doubting(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
     """Doubted already: duplicates and storms change nothing. Rule: NOTE-06, NOTE-08, FAIL-20."""
     if catalog.doubt is not None:
-        return Step(catalog)
+        return unchanged(catalog)
     return Step(evolve(catalog, doubt=Doubt.NOTICED))
 
 
@@ -105,7 +105,7 @@ def _spoil(catalog: Catalog, why: Doubt, *, covered: bool) -> Step:
     same_cover = covered is catalog.standing.covered
     news = doubt is None and catalog.snapshot is not None
     if walk.spoiled and not news and same_cover:
-        return Step(catalog)
+        return unchanged(catalog)
     return Step(
         evolve(
             catalog,

@@ -14,7 +14,7 @@ from relist.effects import (
 )
 from relist.paging import add_page, join
 from relist.policy import Policy
-from relist.rules.base import Answer, Step, open_walk
+from relist.rules.base import Answer, Step, open_walk, unchanged
 from relist.snapshot import make_snapshot
 from relist.values import Catalog, Doubt, Pacing, Phase, Scope, Snapshot, Walk
 
@@ -24,7 +24,7 @@ from relist.values import Catalog, Doubt, Pacing, Phase, Scope, Snapshot, Walk
 def want(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
     """Remember the wish until a walk begun after it has ended."""
     if catalog.wanted:
-        return Step(catalog)
+        return unchanged(catalog)
     pacing = catalog.pacing
     return Step(evolve(catalog, wanted=True, pacing=pacing))
 
@@ -77,23 +77,35 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
 
 def gather(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
     """Put the page aside and ask for the next one with its cursor, unchanged. Rule: DISC-02."""
-    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
     serial = catalog.serial + 1
-    walk = evolve(
-        walk,
-        serial=serial,
-        cursor=heard.next_cursor,
-        request_limit_at_ms=heard.now_ms + policy.request_limit_ms,
-    )
+    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy, next_serial=serial)
     return Step(
-        evolve(catalog, phase=to, walk=walk, serial=serial),
+        Catalog(
+            catalog.kind,
+            to,
+            catalog.doubt,
+            walk,
+            catalog.snapshot,
+            catalog.candidate,
+            catalog.vouched,
+            catalog.wanted,
+            catalog.generation,
+            serial,
+            catalog.standing,
+            catalog.pacing,
+        ),
         (RequestPage(catalog.kind, serial, heard.next_cursor),),
     )
 
 
+def _last_page(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> Walk:
+    walk = open_walk(catalog)
+    return add_page(walk, heard, catalog.standing.era, policy, next_serial=walk.serial)
+
+
 def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
     """A complete, clean walk replaces the list as a whole and clears every doubt. Rule: ATOM-02."""
-    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
+    walk = _last_page(catalog, heard, policy)
     snapshot = make_snapshot(catalog, walk, join(walk.pages), True, heard.now_ms, policy)
     due_at_ms = None
     if policy.poll_ms is not None:
@@ -130,7 +142,7 @@ def set_aside(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase)
     After ``spoiled_in_row_max`` of them the newest is published, marked spoiled: a storm must not
     starve readers. The catalog stays stale. Rule: ATOM-10, ATOM-15.
     """
-    walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy)
+    walk = _last_page(catalog, heard, policy)
     candidate = make_snapshot(catalog, walk, join(walk.pages), False, heard.now_ms, policy)
     return _after_spoiled(catalog, candidate, heard.now_ms, policy, to)
 
@@ -234,7 +246,7 @@ def park(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> St
 
 def nothing(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
     """The same state object, and no effect."""
-    return Step(catalog)
+    return unchanged(catalog)
 
 
 def note_late(catalog: Catalog, heard: Answer, _: Policy, __: Phase) -> Step:
