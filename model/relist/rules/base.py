@@ -1,7 +1,6 @@
 """What all rules share: the result of a step, and the open walk."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from relist import inputs as i
 from relist.effects import CatalogEffect, LinkEffect, ListenEffect
@@ -32,12 +31,13 @@ class ListenStep(NamedTuple):
     effects: tuple[ListenEffect, ...] = ()
 
 
-_new: Callable[[type[Step], tuple[object, ...]], Step] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportAssignmentType]
+_new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
 
 
 def unchanged(catalog: Catalog) -> Step:
     """The same state object, and no effect. Several times cheaper than ``Step(catalog)``."""
-    return _new(Step, (catalog, ()))
+    step: Step = _new(Step, (catalog, ()))
+    return step
 
 
 def open_walk(catalog: Catalog) -> Walk:
