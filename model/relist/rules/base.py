@@ -31,7 +31,7 @@ class ListenStep(NamedTuple):
     effects: tuple[ListenEffect, ...] = ()
 
 
-_new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+_new: Any = tuple.__new__  # pyright: ignore
 
 
 def unchanged(catalog: Catalog) -> Step:
