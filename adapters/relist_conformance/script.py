@@ -276,6 +276,9 @@ def _mistakes(case: Case) -> Iterator[tuple[str, str, str]]:
                 yield field, revision, "is missing here"
 
 
+_ANSWERED_ALWAYS = ("initialize", "subscriptions/listen")
+
+
 @attrs.define
 class _Names:
     """The names that the steps of a case give, in step order."""
@@ -294,6 +297,8 @@ class _Names:
                 self.marks.add(step.name)
             case s.Mark():
                 self.marks.add(step.name)
+            case s.Hold() | s.Fail() if step.request.method in _ANSWERED_ALWAYS:
+                yield f"{where}/*/request/method", step.request.method, "cannot be held or failed"
             case s.Hold():
                 self.holds.add(step.name)
             case s.Release() if step.name not in self.holds:

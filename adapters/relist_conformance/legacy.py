@@ -1,0 +1,157 @@
+"""The server of 2025-11-25: a handshake, sessions over HTTP, notices without asking."""
+
+from attrs import define, field
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from relist_conformance import wire
+from relist_conformance.history import Recorder
+from relist_conformance.outputs import SSE, Output
+from relist_conformance.rules import Answer, Channel, Refusal, Request
+from relist_conformance.script import ServerSetup
+from relist_conformance.server import Server
+
+SESSION_HEADER = "mcp-session-id"
+
+
+@define(eq=False)
+class _Session:
+    """What an ``initialize`` began. ``streams`` carry notices: the pipe, or GET streams."""
+
+    id: str
+    ready: bool = False
+    streams: list[Channel] = field(factory=list[Channel])
+
+
+class LegacyServer(Server):
+    """Rule: LIFE-01, LIFE-11, LIFE-12, EMIT-07, EMIT-26."""
+
+    revision = wire.LEGACY
+
+    def __init__(
+        self, setup: ServerSetup, recorder: Recorder, outputs: list[Output], token: str
+    ) -> None:
+        super().__init__(setup, recorder, outputs, token)
+        self._sessions: dict[str, _Session] = {}
+        self._minted = 0
+
+    def can_notify(self, kind: str) -> bool:  # noqa: ARG002
+        """Whether an initialized session has a stream."""
+        return any(session.ready and session.streams for session in self._sessions.values())
+
+    def why_mute(self, kind: str) -> str:  # noqa: ARG002
+        """No session, or no GET stream on it."""
+        if any(session.ready for session in self._sessions.values()):
+            return "the client opened no stream for notices (HTTP GET)"
+        return "the client has no initialized session"
+
+    def notify(self, kind: str) -> None:
+        """One notice for each session, on its newest stream."""
+        message = wire.list_changed(kind)
+        wire.check_outgoing(message, self.revision)
+        for session in self._sessions.values():
+            if session.ready and session.streams:
+                self._write(session.streams[-1], message)
+
+    def ping(self) -> str | None:
+        """Ping on the newest stream of the newest session."""
+        for session in reversed(self._sessions.values()):
+            if session.ready and session.streams:
+                ping_id = f"relist-ping-{len(self._recorder.events)}"
+                message = {"jsonrpc": "2.0", "id": ping_id, "method": "ping"}
+                wire.check_outgoing(message, self.revision)
+                self._write(session.streams[-1], message)
+                return ping_id
+        return None
+
+    def cut(self) -> None:
+        """End every channel and forget every session, as a crashed server does."""
+        self._reset(self._channels.values())
+        self._sessions.clear()
+
+    def _opened(self, channel: Channel) -> None:
+        if channel.kind not in ("get", "delete"):
+            return
+        session = self._session(channel)
+        if session is None:
+            self._close_exchange(channel, 404 if SESSION_HEADER in channel.headers else 400)
+        elif channel.kind == "delete":
+            del self._sessions[session.id]
+            for stream in list(session.streams):
+                self._finish(stream)
+            self._close_exchange(channel, 200)
+        elif SSE not in str(channel.headers.get("accept", "")):
+            self._close_exchange(channel, 406)
+        else:
+            session.streams.append(channel)
+            self._begin_stream(channel)
+
+    def _requested(self, request: Request) -> None:
+        channel = request.channel
+        if SESSION_HEADER in channel.headers and self._session(channel) is None:
+            self._close_exchange(channel, 404)
+        else:
+            super()._requested(request)
+
+    def _admit(self, request: Request) -> Refusal | None:
+        if request.method == "initialize":
+            fault = wire.check_request("initialize", self.revision, request.params)
+            return None if fault is None else Refusal(wire.INVALID_PARAMS, fault)
+        session = self._session(request.channel)
+        if session is None:
+            if request.method == "ping":
+                return None
+            return Refusal(wire.METHOD_NOT_FOUND, "Method not found before initialize", http=400)
+        version = request.channel.headers.get("mcp-protocol-version")
+        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            return Refusal(wire.INVALID_REQUEST, "Unsupported protocol version", http=400)
+        try:
+            fault = wire.check_request(request.method, self.revision, request.params)
+        except KeyError:
+            return self._unknown()
+        self.spoken = True
+        return None if fault is None else Refusal(wire.INVALID_PARAMS, fault)
+
+    def _own(self, request: Request) -> bool:
+        if request.method != "initialize":
+            return False
+        channel = request.channel
+        self._minted += 1
+        session = _Session(channel.id if channel.is_pipe else f"{self.token}{self._minted}")
+        self._sessions[session.id] = session
+        if channel.is_pipe:
+            session.streams.append(channel)
+        result = {
+            "protocolVersion": self.revision,
+            "capabilities": self.setup.capabilities,
+            "serverInfo": wire.SERVER_INFO,
+        }
+        headers = None if channel.is_pipe else {SESSION_HEADER: session.id}
+        self._send(Answer(request, result), headers)
+        return True
+
+    def _notified(self, channel: Channel, message: wire.Message) -> None:
+        session = self._session(channel)
+        if session is None:
+            if not channel.is_pipe:
+                self._close_exchange(channel, 404 if SESSION_HEADER in channel.headers else 400)
+            return
+        if message["method"] == "notifications/initialized":
+            session.ready = self.spoken = True
+        self._accept(channel)
+
+    def _session(self, channel: Channel) -> _Session | None:
+        key = channel.id if channel.is_pipe else str(channel.headers.get(SESSION_HEADER))
+        return self._sessions.get(key)
+
+    def _complete(self, method: str, result: wire.Message) -> wire.Message:  # noqa: ARG002
+        return result
+
+    def _unknown(self) -> Refusal:
+        return Refusal(wire.METHOD_NOT_FOUND, "Method not found")
+
+    def _dropped(self, channel: Channel) -> None:
+        for session in list(self._sessions.values()):
+            if channel in session.streams:
+                session.streams.remove(channel)
+        if channel.is_pipe:
+            self._sessions.pop(channel.id, None)
