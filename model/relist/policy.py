@@ -3,6 +3,7 @@
 There is no default seed: jitter must differ between processes, and only the adapter may be random.
 """
 
+from enum import Enum
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +23,14 @@ def _at_least(minimum: int) -> Any:
 
 def _maybe_at_least(minimum: int) -> Any:
     return attrs.validators.optional(_at_least(minimum))
+
+
+class Risk(Enum):
+    """How much harm a call can do, in the host's judgement: a server's annotations prove nothing."""
+
+    READ_ONLY = "read only"
+    SIDE_EFFECTS = "side effects"
+    DESTRUCTIVE = "destructive"
 
 
 @frozen(kw_only=True)
@@ -59,6 +68,13 @@ class Policy:
     backoff_max_ms: int = field(default=60_000, validator=_at_least(1))
     retry_after_max_ms: int = field(default=3_600_000, validator=_at_least(0))
     jitter_percent: int = field(default=50, validator=_at_least(0))
+
+    # Resource contents.
+    contents_max: int = field(default=256, validator=_at_least(0))
+
+    # Calls (decision 12): which may go ahead when a doubt could not be cleared.
+    verify_after_ms: int = field(default=300_000, validator=_at_least(0))
+    risks_on_doubt: frozenset[Risk] = frozenset({Risk.READ_ONLY})
 
     # Link and listen.
     open_limit_ms: int = field(default=30_000, validator=_at_least(1))

@@ -1,0 +1,166 @@
+"""The gate at call time: may this call be sent, on the list as it is now? Pure. Rule: CALL-01 to 28.
+
+A host keeps a ``Call`` for each thing the model wants done and asks ``admit`` until the verdict is
+final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog has moved.
+CHECK means: validate the arguments against ``item`` and ask again with the outcome. ADMIT names the
+item; check and send use one and the same list. A call that was sent is never cancelled by the gate.
+"""
+
+from enum import Enum
+
+from attrs import evolve, frozen
+
+from relist.failures import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND
+from relist.policy import Policy, Risk
+from relist.values import Catalog, Failure, Item, Phase, Snapshot
+
+
+class Verdict(Enum):
+    """What to do with the call now."""
+
+    ADMIT = "admit"
+    CHECK = "check"  # validate the arguments against the item, then ask again
+    VERIFY = "verify"  # the list is in doubt: walk it again first, then ask again
+    REFUSE = "refuse"
+
+
+class Refusal(Enum):
+    """Why a call is not sent."""
+
+    UNSUPPORTED = "unsupported"  # the server does not have this kind
+    REMOVED = "removed"  # no such entry any more
+    CHANGED = "changed"  # not the definition that the call was planned on
+    AMBIGUOUS = "ambiguous"  # two definitions under one key
+    INVALID = "invalid"  # the arguments do not fit the current schema
+    UNVERIFIABLE = "unverifiable"  # in doubt, and the doubt could not be cleared
+    UNAUTHORIZED = "unauthorized"  # in doubt, and waiting for credentials
+    REJECTED = "rejected"  # the server said no, and asking again would not help
+
+
+@frozen
+class Call:
+    """A call as it was planned: on which entry, of which generation.
+
+    ``planned`` is the entry as the planner saw it. ``valid`` is the outcome of the last CHECK and
+    ``checked`` the entry it was made against. ``asked`` is the last request serial when verification
+    was asked for, ``failures`` the failures then; ``retried``: a rejection was followed up once.
+    """
+
+    key: str
+    generation: int
+    planned: Item | None = None
+    risk: Risk = Risk.SIDE_EFFECTS
+    checked: Item | None = None
+    valid: bool = False
+    asked: int | None = None
+    failures: int = 0
+    retried: bool = False
+
+
+@frozen
+class Admission:
+    """The verdict, the call to ask with next time, and the entry or the reason."""
+
+    verdict: Verdict
+    call: Call
+    item: Item | None = None
+    refusal: Refusal | None = None
+
+
+def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admission:
+    """Judge a planned call against the catalog as it is now. Rule: CALL-01 to 03, CALL-05, CALL-06.
+
+    Verification is met by any complete walk begun after it was asked for, spoiled or not, so that a
+    server which never stops chattering cannot starve calls (decision 12).
+    """
+    if catalog.phase is Phase.UNSUPPORTED:
+        return _refuse(call, Refusal.UNSUPPORTED)
+    listing = _verified(catalog, call)
+    if listing is None:
+        listing = catalog.snapshot
+        if _needs_verification(catalog, now_ms, policy):
+            pending = _verify(catalog, call, policy)
+            if pending is not None or listing is None:
+                return pending or _refuse(call, Refusal.UNVERIFIABLE)
+    if listing is None:
+        return _refuse(call, Refusal.UNVERIFIABLE)
+    return _judge(listing, call)
+
+
+def arguments_checked(call: Call, item: Item, valid: bool) -> Call:
+    """The call, with the outcome of validating its arguments against this entry."""
+    return evolve(call, checked=item, valid=valid)
+
+
+def proves_staleness(failure: Failure) -> bool:
+    """Whether a rejected call hints that the list was stale: not found, bad header, bad parameters.
+
+    At most a hint: tell the session ``StalenessProved``, which walks once. Rule: CALL-08 (D-42).
+    """
+    return failure.code in (METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH)
+
+
+def after_rejection(catalog: Catalog, call: Call, failure: Failure) -> Admission:
+    """What follows a rejected call: after a header mismatch one walk and one more try, else nothing.
+
+    The retry goes through ``admit`` again, so a changed definition refuses it: old arguments are
+    never sent again by themselves. Rule: CALL-02, CALL-08, CALL-10, FAIL-08.
+    """
+    if call.retried or failure.code != HEADER_MISMATCH:
+        return _refuse(call, Refusal.REJECTED)
+    failures = catalog.pacing.failures
+    again = evolve(call, retried=True, asked=catalog.serial, failures=failures, checked=None)
+    return Admission(Verdict.VERIFY, again)
+
+
+def _verified(catalog: Catalog, call: Call) -> Snapshot | None:
+    """The newest complete list of a walk begun after verification was asked for, if any."""
+    asked = call.asked
+    if asked is None:
+        return None
+    lists = (catalog.candidate, catalog.snapshot)
+    later = [found for found in lists if found is not None and found.walk > asked]
+    return max(later, key=lambda found: found.walk, default=None)
+
+
+def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
+    """In doubt, or merely expired or uncovered and older than ``verify_after_ms``."""
+    snapshot = catalog.snapshot
+    if snapshot is None or catalog.doubt is not None:
+        return True
+    expired = snapshot.expires_at_ms is not None and now_ms >= snapshot.expires_at_ms
+    old = now_ms - snapshot.listed_at_ms > policy.verify_after_ms
+    return old and (expired or not catalog.standing.covered)
+
+
+def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
+    """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead."""
+    if catalog.pacing.parked:
+        return _refuse(call, Refusal.UNAUTHORIZED)
+    if call.asked is None:
+        asked = evolve(call, asked=catalog.serial, failures=catalog.pacing.failures)
+        return Admission(Verdict.VERIFY, asked)
+    if catalog.pacing.failures <= call.failures:
+        return Admission(Verdict.VERIFY, call)
+    if call.risk in policy.risks_on_doubt:
+        return None
+    return _refuse(call, Refusal.UNVERIFIABLE)
+
+
+def _judge(listing: Snapshot, call: Call) -> Admission:
+    item = next((item for item in listing.items if item.key == call.key), None)
+    if item is None:
+        return _refuse(call, Refusal.REMOVED)
+    if item.key in listing.ambiguous:
+        return _refuse(call, Refusal.AMBIGUOUS)
+    if listing.generation != call.generation and item != call.planned:
+        return _refuse(call, Refusal.CHANGED)
+    if call.checked != item:
+        return Admission(Verdict.CHECK, call, item)
+    if not call.valid:
+        return _refuse(call, Refusal.INVALID)
+    return Admission(Verdict.ADMIT, call, item)
+
+
+def _refuse(call: Call, why: Refusal) -> Admission:
+    return Admission(Verdict.REFUSE, call, None, why)

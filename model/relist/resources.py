@@ -1,0 +1,98 @@
+"""What resources contain: a cache per URI, which list notices never touch. Rule: RES-01 to RES-19.
+
+Values in, values out: each function returns a new ``Contents``. Bodies are bytes; the core does not
+look into them. ``resources/updated`` concerns one URI and starts no list walk.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve, frozen
+
+from relist.freshness import lifetime_ms
+from relist.policy import Policy
+from relist.values import Scope
+
+
+@frozen
+class Content:
+    """One cached read: its body, its lifetime, whose it is, and whether an update was announced."""
+
+    body: bytes
+    scope: Scope
+    partition: str
+    read_at_ms: int
+    expires_at_ms: int
+    doubted: bool
+
+
+Contents = Mapping[str, Content]
+"""By URI, byte exact, oldest first; at most ``policy.contents_max``. Rule: RES-08."""
+
+
+def keep(
+    contents: Contents,
+    uri: str,
+    body: bytes,
+    *,
+    ttl_ms: object,
+    scope: Scope,
+    partition: str,
+    by_retry: bool,
+    now_ms: int,
+    policy: Policy,
+) -> Contents:
+    """Contents with this read, received at ``now_ms``.
+
+    ``by_retry``: completed with input responses or request state, so never kept (RES-09). A missing
+    or zero lifetime is over at once, so keeping it would serve nobody (TTL-06).
+    """
+    ttl = lifetime_ms(ttl_ms, policy) or 0
+    others = {known: content for known, content in contents.items() if known != uri}
+    if by_retry or ttl == 0:
+        return others
+    kept = {**others, uri: Content(body, scope, partition, now_ms, now_ms + ttl, False)}
+    excess = len(kept) - policy.contents_max
+    return kept if excess <= 0 else dict(list(kept.items())[excess:])
+
+
+def look_up(contents: Contents, uri: str, partition: str, now_ms: int) -> Content | None:
+    """What may be served for this URI to this partition without asking. Rule: RES-08, RES-10."""
+    content = contents.get(uri)
+    if content is None or content.doubted or now_ms >= content.expires_at_ms:
+        return None
+    if content.scope is Scope.PRIVATE and content.partition != partition:
+        return None
+    return content
+
+
+def updated(contents: Contents, uri: str) -> Contents:
+    """An update was announced: that URI, and what contains it, is doubted. Rule: RES-05, RES-06."""
+    return _doubt(contents, (known for known in contents if known == uri or _contains(known, uri)))
+
+
+def uncovered(contents: Contents, uris: Iterable[str]) -> Contents:
+    """Updates of these URIs may have been missed: their subscription is gone. Rule: RES-07."""
+    return _doubt(contents, uris)
+
+
+def withdrawn(contents: Contents, partition: str) -> Contents:
+    """Contents without what is private to other partitions than this one. Rule: RES-10, AUTH-03."""
+    return {
+        uri: content
+        for uri, content in contents.items()
+        if content.scope is Scope.PUBLIC or content.partition == partition
+    }
+
+
+def _doubt(contents: Contents, uris: Iterable[str]) -> Contents:
+    doubted = {uri for uri in uris if uri in contents and not contents[uri].doubted}
+    if not doubted:
+        return contents
+    return {
+        uri: evolve(content, doubted=True) if uri in doubted else content
+        for uri, content in contents.items()
+    }
+
+
+def _contains(outer: str, inner: str) -> bool:
+    return inner.startswith(outer if outer.endswith("/") else outer + "/")
