@@ -145,7 +145,8 @@ def doubt_sticks(edge: Edge) -> str | None:
     A held list that becomes doubted is announced so, once. Rule: STATE-02.
     """
     before, after, publish = edge.before, edge.after, edge.published
-    cleared = edge.withdrawn or (publish is not None and publish.snapshot.clean)
+    gone = edge.withdrawn or after.phase is Phase.UNSUPPORTED
+    cleared = gone or (publish is not None and publish.snapshot.clean)
     if before.doubt is not None and not cleared and after.doubt is not before.doubt:
         return f"doubt {before.doubt.value} became {after.doubt}"
     news = before.doubt is None and after.doubt is not None and after.snapshot is not None
