@@ -7,6 +7,7 @@ top to bottom.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from functools import singledispatchmethod
 from typing import Any
 
@@ -107,6 +108,12 @@ class Referee:
         """The driver answered a command."""
         self._take(now_ms, lambda: self._answered(ask_id, reply))
 
+    def give_up(self, outcome: Outcome, now_ms: int) -> None:
+        """End the run from outside: the harness itself failed."""
+        self._recorder.now_ms = now_ms
+        if self.outcome is None:
+            self._finish(outcome)
+
     def tick(self, now_ms: int) -> None:
         """Time passed."""
         self._take(now_ms, lambda: None)
@@ -124,9 +131,15 @@ class Referee:
     # --- the engine ---
 
     def _take(self, now_ms: int, act: Callable[[], None]) -> None:
-        if self.outcome is not None:
-            return
+        """Take in what happened and go on with the script.
+
+        When the script is over the server still answers, so that a client can say goodbye.
+        """
         self._recorder.now_ms = now_ms
+        if self.outcome is not None:
+            with suppress(_End, WireFault, TooMuch):
+                act()
+            return
         try:
             act()
             while (waits := self._waits) is not None:

@@ -1,0 +1,207 @@
+"""The HTTP end: one server on loopback for all plays, a path for each, one channel per exchange."""
+
+import logging
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from math import inf
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import uvicorn
+from anyio.abc import TaskStatus
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from relist_conformance import wire
+from relist_conformance.ends import ChannelOutput, Closed, Hear, Opened, Received
+from relist_conformance.outputs import SSE, ChannelKind, Finish, Send, Status
+
+_Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_KINDS: Mapping[str, ChannelKind] = {"POST": "post", "GET": "get", "DELETE": "delete"}
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+class HttpEnd:
+    """One play's endpoint. Each HTTP exchange is a channel."""
+
+    def __init__(self, url: str, hear: Hear) -> None:
+        self._url = url
+        self._hear = hear
+        self._count = 0
+        self._outgoing: dict[str, MemoryObjectSendStream[ChannelOutput]] = {}
+
+    @property
+    def target(self) -> Mapping[str, Any]:
+        """The URL that the client shall use."""
+        return {"transport": "http", "url": self._url}
+
+    def perform(self, output: ChannelOutput) -> None:
+        """Hand the output to its exchange."""
+        stream = self._outgoing.get(output.channel)
+        if stream is None:
+            return
+        stream.send_nowait(output)
+        if not isinstance(output, Send) and not _begins_stream(output):
+            self._outgoing.pop(output.channel).close()
+
+    def close(self) -> None:
+        """Cut all exchanges."""
+        while self._outgoing:
+            self._outgoing.popitem()[1].close()
+
+    async def exchange(
+        self, kind: ChannelKind, headers: Mapping[str, str], receive: _Receive, send: _Send
+    ) -> None:
+        """Carry one exchange until it is answered, cut, or the client goes away."""
+        body = await _read(receive)
+        if body is None:
+            return
+        self._count += 1
+        channel = f"{kind}-{self._count}"
+        # Without a limit, since the referee never waits; its scripts are short.
+        outgoing, queue = anyio.create_memory_object_stream[ChannelOutput](inf)
+        self._outgoing[channel] = outgoing
+        await self._hear(Opened(channel, kind, headers))
+        if kind == "post":
+            await self._hear(Received(channel, wire.parse(body)))
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            with queue:
+                await _answer(queue, send)
+            tasks.cancel_scope.cancel()
+        if self._outgoing.pop(channel, None) is not None:
+            outgoing.close()
+            await self._hear(Closed(channel))
+
+
+def _begins_stream(output: ChannelOutput) -> bool:
+    return isinstance(output, Status) and output.headers.get("content-type") == SSE
+
+
+async def _read(receive: _Receive) -> bytes | None:
+    """The request body, cut where it is longer than a message may be; None when the client left."""
+    body = b""
+    while True:
+        part = await receive()
+        if part["type"] == "http.disconnect":
+            return None
+        body = (body + bytes(part.get("body", b"")))[: wire.MAX_MESSAGE_BYTES + 1]
+        if not part.get("more_body"):
+            return body
+
+
+async def _answer(queue: MemoryObjectReceiveStream[ChannelOutput], send: _Send) -> None:
+    """Write outputs to the client. Returning early cuts the connection: the server closes it."""
+    async for output in queue:
+        match output:
+            case Status() if _begins_stream(output):
+                await _start(send, output, {"cache-control": "no-cache", "x-accel-buffering": "no"})
+            case Status():
+                await _start(send, output)
+                body = b"" if output.body is None else wire.encode(output.body)
+                return await send({"type": "http.response.body", "body": body})
+            case Send():
+                event = b"event: message\ndata: " + wire.encode(output.message) + b"\n\n"
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+            case Finish():
+                return await send({"type": "http.response.body", "body": b""})
+            case _:
+                return
+
+
+async def _start(send: _Send, status: Status, more: Mapping[str, str] | None = None) -> None:
+    told = {**status.headers, **(more or {})}
+    headers = [(key.encode(), value.encode()) for key, value in told.items()]
+    if not _begins_stream(status):
+        length = 0 if status.body is None else len(wire.encode(status.body))
+        headers.append((b"content-length", str(length).encode()))
+    await send({"type": "http.response.start", "status": status.code, "headers": headers})
+
+
+class HttpHub:
+    """The server of all plays: finds the play by the path and refuses what is not from here."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._ends: dict[str, HttpEnd] = {}
+
+    @asynccontextmanager
+    async def open_end(self, token: str, hear: Hear) -> AsyncGenerator[HttpEnd, None]:
+        """An HTTP end for one play; leaving the block cuts its exchanges."""
+        path = f"/{token}/mcp"
+        end = self._ends[path] = HttpEnd(f"http://127.0.0.1:{self._port}{path}", hear)
+        try:
+            yield end
+        finally:
+            del self._ends[path]
+            end.close()
+
+    async def __call__(self, scope: Mapping[str, Any], receive: _Receive, send: _Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http":
+            return
+        headers = {key.decode("latin-1"): val.decode("latin-1") for key, val in scope["headers"]}
+        end = self._ends.get(scope["path"])
+        kind = _KINDS.get(scope["method"])
+        if not _is_local(headers.get("origin")):
+            await _answer_status(send, 403)
+        elif end is None:
+            await _answer_status(send, 404)
+        elif kind is None:
+            await _answer_status(send, 405)
+        else:
+            await end.exchange(kind, headers, receive, send)
+
+
+async def _answer_status(send: _Send, code: int) -> None:
+    await _start(send, Status("", code))
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _is_local(origin: str | None) -> bool:
+    """Whether a browser may have sent this: no page of another host may reach the server."""
+    return origin is None or urlsplit(origin).hostname in _LOCAL
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the program around: a Ctrl-C ends the run, not just this server."""
+        yield
+
+
+async def serve_http(sock: socket.socket, *, task_status: TaskStatus[HttpHub]) -> None:
+    """Serve HTTP on a bound socket until cancelled; starts with the hub. Needs asyncio."""
+    hub = HttpHub(sock.getsockname()[1])
+    config = uvicorn.Config(
+        hub,
+        log_config=None,
+        log_level=logging.CRITICAL,  # a cut stream is what a script asked for
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        timeout_keep_alive=3600,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+
+    async def serve() -> None:
+        with anyio.CancelScope(shield=True):  # it closes its connections when it is told to exit
+            await server.serve(sockets=[sock])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        task_status.started(hub)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True
