@@ -14,7 +14,7 @@ import attrs
 from relist.check.history import History
 from relist.check.judge import Finding
 from relist_conformance.driver import LEVELS, Hello
-from relist_conformance.errors import ConformanceError, DriverError, quoted
+from relist_conformance.errors import ConformanceError, quoted
 from relist_conformance.script import Case
 
 Word = Literal["pass", "warn", "fail", "inconclusive", "not_applicable", "untestable", "harness"]
@@ -119,17 +119,18 @@ async def play_cells(
     """Play all cells, ``at_once`` at a time, and give the results in the order of the cells.
 
     ``finished`` is told each result as it comes. A cell whose play was inconclusive is played once
-    more, and the second play counts. Raises ``DriverError`` at once when the driver breaks down.
+    more, and the second play counts. A ``ConformanceError`` of a play, such as a driver that broke
+    down, ends the run at once and is raised.
     """
     results: dict[int, Result] = {}
     limiter = anyio.CapacityLimiter(at_once)
-    breakdown: list[DriverError] = []
+    breakdown: list[ConformanceError] = []
 
     async def settle(index: int, cell: Cell) -> None:
         async with limiter:
             try:
                 results[index] = await _settled(cell, hello, play)
-            except DriverError as error:
+            except ConformanceError as error:
                 breakdown.append(error)
                 tasks.cancel_scope.cancel()
             else:

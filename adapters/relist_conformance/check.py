@@ -1,0 +1,148 @@
+"""``relist check`` without its options: start the driver, play the cells, report."""
+
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from relist_conformance.driver import Driver, Limits, parse_command
+from relist_conformance.errors import ConformanceError, DriverError, quoted
+from relist_conformance.play import Played, Stage, open_stage, play
+from relist_conformance.report.data import Timing, as_json
+from relist_conformance.report.table import SHOWN, print_report
+from relist_conformance.runner import (
+    Cell,
+    Observed,
+    Result,
+    Word,
+    exit_code,
+    play_cells,
+    select_cells,
+)
+from relist_conformance.script import Case, load_cases
+
+if TYPE_CHECKING:
+    from relist_conformance.cli import CheckOptions
+
+REFERENCE_DRIVER = (sys.executable, "-m", "relist_conformance.drivers.reference")
+
+
+def all_cases(folder: Path | None) -> tuple[Case, ...]:
+    """The cases that come with Relist, and those of ``folder``. Raises ``ConformanceError``."""
+    cases = load_cases()
+    added = load_cases(folder) if folder else ()
+    taken = {case.id for case in cases}
+    for case in added:
+        if case.id in taken:
+            raise ConformanceError(f"case folder {quoted(str(folder))}: {case.id} exists already")
+    return (*cases, *added)
+
+
+async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
+    """Judge one driver as the options say, print the report on ``out``, and give the exit code.
+
+    Progress goes to ``err``. Raises ``ConformanceError`` (one line) where nothing can be judged.
+    """
+    began = time.monotonic()
+    cells = select_cells(
+        all_cases(options.cases),
+        patterns=options.patterns,
+        revisions=options.revisions,
+        transports=options.transports,
+        profile=options.profile,
+    )
+    argv = REFERENCE_DRIVER if options.driver is None else parse_command(options.driver)
+    if options.json is not None:
+        _must_be_writable(options.json)
+    limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
+    async with (
+        Driver.start(argv, limits) as driver,
+        open_stage(options.port) as stage,
+    ):
+        started = time.monotonic()
+        with _Progress(err, len(cells)) as progress:
+            results = await play_cells(
+                cells,
+                driver.hello,
+                partial(_play, driver, stage, options.patience_ms),
+                at_once=options.jobs,
+                finished=progress.finished,
+            )
+    timing = Timing((time.monotonic() - began) * 1000, (started - began) * 1000)
+    who = f"{driver.hello.name} {driver.hello.version}"
+    print_report(out, results, f"{who}, profile {options.profile}")
+    err.print(
+        f"{timing.total_ms / 1000:.1f} s, {timing.driver_start_ms / 1000:.1f} s of it to start"
+    )
+    if options.json is not None:
+        chosen = attrs.asdict(options, filter=lambda field, _: field.name not in ("json", "cases"))
+        options.json.write_text(as_json(results, driver.hello, timing, chosen), encoding="utf-8")
+    return exit_code(results, strict=options.strict)
+
+
+async def _play(driver: Driver, stage: Stage, patience_ms: int, cell: Cell) -> Observed:
+    played = await play(
+        cell.case, cell.revision, cell.transport, driver, patience_ms=patience_ms, stage=stage
+    )
+    if driver.broken is not None:
+        raise DriverError(driver.broken)
+    return observed(played)
+
+
+def observed(played: Played) -> Observed:
+    """The verdict on a cell, from what its play came to."""
+    verdict, findings = played.verdict, played.verdict.findings if played.verdict else ()
+    word: Word
+    match played.outcome.word:
+        case "judged" if verdict is not None:
+            word = verdict.word
+        case "not_applicable" | "inconclusive" as word:
+            pass
+        case _:
+            word = "harness"
+    return Observed(word, played.outcome.reason, findings, played.history, played.lag_ms)
+
+
+def _must_be_writable(path: Path) -> None:
+    """Find out before the run, not after it, that the JSON file cannot be written."""
+    try:
+        path.touch()
+    except OSError as error:
+        raise ConformanceError(f"JSON file {quoted(str(path))}: {error.strerror}") from None
+
+
+class _Progress:
+    """A bar on a terminal; elsewhere one line per result."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._total = total
+        self._done = 0
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.completed}/{task.total} {task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=total)
+
+    def __enter__(self) -> "_Progress":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def finished(self, result: Result) -> None:
+        self._done += 1
+        text = f"{SHOWN[result.word][0]} {result.cell.case.id} {result.cell.where}"
+        self._bar.update(self._task, completed=self._done, description=text)
+        if not self._console.is_terminal:
+            self._console.print(f"{self._done}/{self._total} {text}")

@@ -1,0 +1,232 @@
+"""The command line: ``relist check``, ``relist list``, ``relist explain``.
+
+Imports that cost time happen in the commands, so that ``relist --help`` is quick. Exit codes: 0
+pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted.
+"""
+
+import signal
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import attrs
+import typer
+
+import relist
+from relist_conformance.errors import ConformanceError, plain, quoted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from relist_conformance.script import Case
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+TRANSPORTS = ("stdio", "http")
+PROFILES = ("relist", "mcp")
+_PIPED_WIDTH = 110
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Judge how an MCP client keeps its catalogs while the server changes.",
+)
+
+
+@attrs.frozen
+class CheckOptions:
+    """The options of one ``relist check``, already checked. ``driver`` None is the reference."""
+
+    driver: str | None
+    patterns: tuple[str, ...]
+    revisions: tuple[str, ...]
+    transports: tuple[str, ...]
+    profile: str
+    cases: Path | None
+    json: Path | None
+    strict: bool
+    port: int
+    jobs: int
+    patience_ms: int
+    driver_timeout_s: float
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"relist {relist.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _relist(
+    _wanted: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+_Cases = Annotated[
+    Path | None, typer.Option("--cases", metavar="DIR", help="Add the cases of this folder.")
+]
+
+
+@app.command()
+def check(
+    driver: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="The driver of the client to judge [the reference]."),
+    ] = None,
+    case: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="Only cases whose id matches.")
+    ] = None,
+    revision: Annotated[
+        list[str] | None, typer.Option(metavar="REVISION", help=f"Of {', '.join(REVISIONS)}.")
+    ] = None,
+    transport: Annotated[
+        list[str] | None, typer.Option(metavar="TRANSPORT", help=f"Of {', '.join(TRANSPORTS)}.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="PROFILE", help="relist: all rules; mcp: those of MCP itself.")
+    ] = "relist",
+    cases: _Cases = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Count warn and untestable as failures.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the HTTP server; 0 takes a free one.")
+    ] = 0,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Plays at the same time.")] = 4,
+    patience: Annotated[
+        int, typer.Option(metavar="MS", min=1, help="How long a step waits for the client.")
+    ] = 8000,
+    driver_timeout: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="How long a driver may take to answer.")
+    ] = 60.0,
+) -> None:
+    """Play all cases against a client and judge it. Without options: the reference client."""
+    with _one_line_errors():
+        options = CheckOptions(
+            driver=driver,
+            patterns=tuple(case or ()),
+            revisions=_among("--revision", revision, REVISIONS),
+            transports=_among("--transport", transport, TRANSPORTS),
+            profile=_among("--profile", [profile], PROFILES)[0],
+            cases=cases,
+            json=json,
+            strict=strict,
+            port=port,
+            jobs=jobs,
+            patience_ms=patience,
+            driver_timeout_s=driver_timeout,
+        )
+        import anyio
+
+        from relist_conformance.check import run_check
+
+        with _terminating_politely():
+            code = anyio.run(partial(run_check, options, _console(), _console(stderr=True)))
+        raise typer.Exit(code)
+
+
+@app.command("list")
+def list_cases(cases: _Cases = None) -> None:
+    """List the cases."""
+    with _one_line_errors():
+        from relist_conformance.report.explain import print_list
+
+        print_list(_console(), _load(cases))
+
+
+@app.command()
+def explain(
+    wanted: Annotated[str, typer.Argument(metavar="CASE|RULE", help="A case or rule id.")],
+    cases: _Cases = None,
+) -> None:
+    """Explain a case, or each case that shows a rule."""
+    with _one_line_errors():
+        from relist_conformance.report.explain import print_explanation
+
+        print_explanation(_console(), _load(cases), wanted)
+
+
+def main() -> None:
+    """The entry point of the ``relist`` command."""
+    app()
+
+
+def _load(folder: Path | None) -> "tuple[Case, ...]":
+    from relist_conformance.check import all_cases
+
+    return all_cases(folder)
+
+
+def _among(option: str, given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    for value in given or ():
+        if value not in known:
+            raise ConformanceError(f"{option} {quoted(value)} is not one of {', '.join(known)}")
+    return tuple(value for value in known if value in (given or known))
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, _PIPED_WIDTH)
+    return console
+
+
+@contextmanager
+def _terminating_politely() -> Generator[None]:
+    """Take SIGTERM as a Ctrl-C, so that drivers are ended and not orphaned."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _one_line_errors() -> Generator[None]:
+    """What is wrong becomes one line on stderr and an exit code.
+
+    An error that nobody foresaw is a fault of the suite: it shows its traceback, and exits with 2
+    all the same, because 1 would blame the client.
+    """
+    try:
+        yield
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        typer.echo("relist: interrupted", err=True)
+        raise typer.Exit(130) from None
+    except Exception as error:
+        first = _first(error)
+        if isinstance(first, ConformanceError):
+            typer.echo(f"relist: {plain(str(first), 1000)}", err=True)
+        else:
+            traceback.print_exception(error)
+        raise typer.Exit(2) from None
+
+
+def _first(error: Exception) -> Exception:
+    """The error itself, or the first one in a group of them, however deep."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error
+
+
+if __name__ == "__main__":
+    main()

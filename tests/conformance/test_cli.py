@@ -1,0 +1,126 @@
+"""The command line: exit codes, one clear line for what is wrong, nothing left behind."""
+
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relist
+
+CLIENTS = Path(__file__).parent.parent / "clients"
+RELIST = (sys.executable, "-m", "relist_conformance.cli")
+TOY = shlex.join((sys.executable, str(CLIENTS / "toy.py")))
+
+
+def run(*args: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (*RELIST, *args), capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+
+
+def broken(how: str) -> str:
+    return shlex.join((sys.executable, str(CLIENTS / "broken.py"), how))
+
+
+def refused(*args: str) -> str:
+    """The one line that a run with bad input gives, together with exit code 2."""
+    done = run(*args)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line[:1].isdigit()]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("relist: ")
+    return lines[0].removeprefix("relist: ")
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from relist_conformance.cli import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "heavy = {'anyio', 'mcp', 'mcp_types', 'rich.console', 'starlette', 'yaml'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert "check" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert run("--version").stdout == f"relist {relist.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (("--case", "tools:[nothing"), "no case matches 'tools:[nothing'; see 'relist list'"),
+        (
+            ("--revision", "2024-11-05"),
+            "--revision '2024-11-05' is not one of 2025-11-25, 2026-07-28",
+        ),
+        (("--transport", "smoke"), "--transport 'smoke' is not one of stdio, http"),
+        (("--profile", "x\n"), "--profile 'x\\n' is not one of relist, mcp"),
+        (("--driver", ""), "the driver command is empty"),
+        (("--driver", "python 'x"), "driver command 'python \\'x': No closing quotation"),
+        (
+            ("--driver", "/no/such -x"),
+            "driver '/no/such -x' does not start: No such file or directory",
+        ),
+        (("--json", "/no/such/folder/x.json"), "JSON file '/no/such/folder/x.json': No such file"),
+        (
+            ("--cases", "/no/such/folder"),
+            "case folder '/no/such/folder': No such file or directory",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(args: tuple[str, ...], line: str) -> None:
+    assert refused("check", *args).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        ("garbage", "printed a line that is no reply: '\\x1b[31m[bold]Hello! xxx"),
+        ("exits", "exited with code 3; its last line on stderr: 'no such module: [bold]client'"),
+        ("exits later", "exited with code 4; its last line on stderr:"),
+        ("contract", "speaks contract '2', this suite speaks 1"),
+        ("hangs", "does not answer 'hello' within 0.5 s"),
+    ],
+)
+def test_a_broken_driver_is_one_line(how: str, line: str) -> None:
+    args = ("--driver", broken(how), "--driver-timeout", "0.5" if how == "hangs" else "20")
+    assert line in refused("check", "--transport", "stdio", "--revision", "2025-11-25", *args)
+
+
+def test_a_driver_that_hangs_in_a_command() -> None:
+    said = refused("check", "--driver", broken("stays"), "--driver-timeout", "3", "-j", "1")
+    assert "does not answer" in said
+
+
+def test_a_port_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = refused("check", "--driver", TOY, "--port", port, "--transport", "http")
+    assert port in said
+    assert "in use" in said
+
+
+def test_a_case_file_with_a_wrong_field(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("id: mine:case\nlevle: full\n")
+    said = refused("check", "--cases", str(tmp_path))
+    assert said.startswith("mine.yaml: field ")
+
+
+def test_an_id_that_exists_already(tmp_path: Path) -> None:
+    from importlib.resources import files
+
+    taken = next(p for p in (files("relist_specs") / "cases").iterdir() if p.name.endswith(".yaml"))
+    (tmp_path / "again.yaml").write_bytes(taken.read_bytes())
+    assert "exists already" in refused("check", "--cases", str(tmp_path))
+
+
+def test_list_and_explain() -> None:
+    listed = run("list")
+    assert listed.returncode == 0
+    assert "breaking it" in listed.stdout
+    assert refused("explain", "[x]") == "no case and no rule is called '[x]'; see 'relist list'"
