@@ -1,9 +1,9 @@
-"""The gate at call time: may this call be sent, on the list as it is now? Pure. Rule: CALL-01 to 28.
+"""The gate at call time: may this call be sent, on the list as it is now? Rule: CALL-01 to 28.
 
 A host keeps a ``Call`` for each thing the model wants done and asks ``admit`` until the verdict is
-final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog has moved.
+final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog moved.
 CHECK means: validate the arguments against ``item`` and ask again with the outcome. ADMIT names the
-item; check and send use one and the same list. A call that was sent is never cancelled by the gate.
+item; check and send use one and the same list. The gate never cancels a call that was sent.
 """
 
 from enum import Enum
@@ -42,8 +42,9 @@ class Call:
     """A call as it was planned: on which entry, of which generation.
 
     ``planned`` is the entry as the planner saw it. ``valid`` is the outcome of the last CHECK and
-    ``checked`` the entry it was made against. ``asked`` is the last request serial when verification
-    was asked for, ``failures`` the failures then; ``retried``: a rejection was followed up once.
+    ``checked`` the entry it was made against. ``asked`` is the last request serial when
+    verification was asked for, ``failures`` the failures then; ``retried``: a rejection was
+    followed up once.
     """
 
     key: str
@@ -93,7 +94,7 @@ def arguments_checked(call: Call, item: Item, valid: bool) -> Call:
 
 
 def proves_staleness(failure: Failure) -> bool:
-    """Whether a rejected call hints that the list was stale: not found, bad header, bad parameters.
+    """Whether a rejected call hints at a stale list: not found, bad header, bad parameters.
 
     At most a hint: tell the session ``StalenessProved``, which walks once. Rule: CALL-08 (D-42).
     """

@@ -26,7 +26,7 @@ def _maybe_at_least(minimum: int) -> Any:
 
 
 class Risk(Enum):
-    """How much harm a call can do, in the host's judgement: a server's annotations prove nothing."""
+    """How much harm a call can do, as the host judges: a server's annotations prove nothing."""
 
     READ_ONLY = "read only"
     SIDE_EFFECTS = "side effects"

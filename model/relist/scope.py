@@ -1,7 +1,7 @@
 """Whose list is it: the key under which a list may be kept and shown. Rule: TTL-21 to TTL-26.
 
-A superset key can only cost a fetch, never mix data (D-28). The server's identity is the caller's to
-give: what a server says of itself proves nothing (AGG-12).
+A superset key can only cost a fetch, never mix data (D-28). The server's identity is the caller's
+to give: what a server says of itself proves nothing (AGG-12).
 """
 
 from attrs import frozen
@@ -13,8 +13,8 @@ from relist.values import Catalog, Era, Kind, Scope
 class CacheKey:
     """Under what a list is kept. ``partition`` is empty for a public list.
 
-    ``server`` and ``capabilities`` are the caller's: a name or digest of the endpoint or command, and
-    of the client capabilities sent; neither may hold a credential (AUTH-04).
+    ``server`` and ``capabilities`` are the caller's: a name or digest of the endpoint or command,
+    and of the client capabilities sent; neither may hold a credential (AUTH-04).
     """
 
     server: str
