@@ -9,8 +9,8 @@ WITHOUT_EXPLAIN = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Ph
 # ci: the same examples on every machine, and no verdict that rests on a clock.
 settings.register_profile(
     "ci",
-    max_examples=100,
-    stateful_step_count=40,
+    max_examples=200,
+    stateful_step_count=50,
     derandomize=True,
     database=None,
     deadline=None,
@@ -20,8 +20,8 @@ settings.register_profile(
 )
 settings.register_profile(
     "dev",
-    max_examples=100,
-    stateful_step_count=40,
+    max_examples=200,
+    stateful_step_count=50,
     deadline=None,
     print_blob=True,
     phases=WITHOUT_EXPLAIN,

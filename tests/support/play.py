@@ -1,0 +1,521 @@
+"""A play: the pure session, a model server and a wire between them, moved one action at a time.
+
+Every step is checked: each edge of each catalog and of the session against ``relist.check``, and
+what needs the other side (is a fresh list the server's?) here. A broken promise raises Violation.
+"""
+
+from collections.abc import Callable, Iterator
+
+from attrs import evolve, frozen
+
+import relist.session
+from relist import effects as e
+from relist import inputs as i
+from relist import machine
+from relist.check import invariants, isolation
+from relist.check.edge import Edge
+from relist.check.isolation import SessionEdge
+from relist.policy import Policy
+from relist.rules.base import Step
+from relist.session import Session, deadline_ms, new_session, receive
+from relist.values import (
+    CHANNEL_OF,
+    KINDS,
+    Carrier,
+    Catalog,
+    Channel,
+    Kind,
+    LinkPhase,
+    ListenPhase,
+    Phase,
+    Scope,
+    Wire,
+)
+from support.one import LEGACY, METHOD_NOT_FOUND, MODERN, SEED, TRANSIENT, UNAUTHORIZED
+from support.server import DEAD_CURSOR, Server
+
+BUDGET = 600
+LIFETIME_MS = 400
+POLICY = Policy(
+    seed=SEED,
+    pages_max=3,
+    spoiled_in_row_max=2,
+    gap_max_ms=2_000,
+    unvouched_lifetime_ms=LIFETIME_MS,
+)
+
+
+class Violation(AssertionError):
+    """A promise was broken; ``invariant`` is its name."""
+
+    def __init__(self, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.invariant = invariant
+
+
+@frozen
+class Setting:
+    """Where a play takes place. A pipe keeps the order of messages, HTTP does not."""
+
+    name: str
+    wire: Wire
+    modern: bool
+    declares_push: bool = True
+    lazy: bool = False
+    ttl_ms: int | None = None
+    scope: Scope = Scope.PUBLIC
+
+
+SETTINGS = (
+    Setting("modern pipe", Wire.PIPE, modern=True),
+    Setting("modern http", Wire.HTTP, modern=True, ttl_ms=LIFETIME_MS, scope=Scope.PRIVATE),
+    Setting("legacy pipe", Wire.PIPE, modern=False),
+    Setting("legacy http", Wire.HTTP, modern=False),
+    Setting("modern pipe, lazy", Wire.PIPE, modern=True, lazy=True, ttl_ms=0),
+    Setting("modern http, no push", Wire.HTTP, modern=True, declares_push=False, ttl_ms=100),
+)
+
+
+@frozen
+class Asked:
+    """A request that the server has not answered; ``alive``: the client still waits for it."""
+
+    epoch: int
+    effect: e.OpenTransport | e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
+    alive: bool = True
+
+
+@frozen
+class Frame:
+    """Something on its way to the client. ``heard`` says what it will be once ``now_ms`` is set."""
+
+    epoch: int
+    heard: i.PeerInput
+
+
+Action = tuple[str, Callable[[], None]]
+
+# How often each family of actions is drawn; the first is what a choice of 0 means (for shrinking).
+WEIGHTS = {
+    "answer": 5,
+    "run": 2,
+    "serve": 2,
+    "deliver": 3,
+    "change": 4,
+    "repeat": 1,
+    "fail": 1,
+    "duplicate": 2,
+    "break": 1,
+    "wish": 2,
+    "time": 2,
+}
+_DRAW = [family for family, weight in WEIGHTS.items() for _ in range(weight)]
+
+
+class Play:
+    """One run. ``options()`` are the actions that are possible now, in a fixed order."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.policy = evolve(POLICY, lazy=setting.lazy)
+        self.server = Server(setting.modern, setting.declares_push, setting.ttl_ms, setting.scope)
+        self.session: Session = new_session(setting.wire, "A")
+        self.now_ms = 1_000
+        self.asked: list[Asked] = []
+        self.wire: list[Frame] = []
+        self.seen: list[Frame] = []  # the last answers that arrived; they may come again
+        self.transcript: list[str] = []
+        self.partitions = 0
+        self.broken = False
+        self.hear(i.ConnectWanted(self.now_ms))
+
+    # --- the client hears, and is watched ---------------------------------------------------------
+
+    def hear(self, heard: i.SessionInput) -> None:
+        """Let the session hear something, perform what it asks for, check every promise."""
+        self.transcript.append(f"{self.now_ms:>7} {heard}")
+        before = self.session
+        with _watched() as edges:
+            self.session, effects = receive(before, heard, self.policy)
+        for edge in edges:
+            for name, complaint in invariants.broken(edge):
+                raise self._violation(name, f"{edge.before.kind.value}: {complaint}")
+        session_edge = SessionEdge(before, heard, self.session, effects, self.policy)
+        for name, complaint in isolation.broken(session_edge):
+            raise self._violation(name, complaint)
+        for effect in effects:
+            self.transcript.append(f"{'':>7} -> {effect}")
+            self._perform(effect)
+        self._check_fresh_is_current()
+
+    def _violation(self, name: str, text: str) -> Violation:
+        self.broken = True  # what follows on a broken promise proves nothing
+        return Violation(name, "\n".join((text, self.setting.name, *self.transcript[-60:])))
+
+    def _perform(self, effect: e.Effect) -> None:
+        epoch = self.session.link.epoch
+        match effect:
+            case e.OpenTransport():
+                self.asked.append(Asked(effect.epoch, effect))
+            case e.RequestPage() | e.RequestDiscover() | e.RequestInitialize() | e.OpenListen():
+                self.asked.append(Asked(epoch, effect))
+            case e.CloseTransport():
+                self._broken(effect.epoch)
+            case e.AbandonWalk():
+                self._bury(
+                    lambda asked: (
+                        isinstance(asked, e.RequestPage)
+                        and (asked.kind, asked.serial) == (effect.kind, effect.serial)
+                    )
+                )
+            case e.CancelListen():
+                self._bury(
+                    lambda asked: isinstance(asked, e.OpenListen) and asked.serial == effect.serial
+                )
+                if self.server.subscription == effect.serial:
+                    self.server.silence()
+            case e.SendInitialized() if self.setting.wire is Wire.PIPE:
+                self.server.pushing = self.server.capabilities().channels
+            case _:
+                pass
+
+    def _bury(self, which: Callable[[object], bool]) -> None:
+        """Nobody waits for these any more; a server may answer them all the same."""
+        self.asked = [evolve(a, alive=False) if which(a.effect) else a for a in self.asked]
+
+    def _broken(self, epoch: int) -> None:
+        """The transport of this epoch is gone. Answers may still drip out, untagged notices not."""
+        self.server.silence()
+        self.asked = [evolve(a, alive=False) if a.epoch == epoch else a for a in self.asked]
+        self.wire = [frame for frame in self.wire if not self._dies(frame, epoch)]
+
+    @staticmethod
+    def _dies(frame: Frame, epoch: int) -> bool:
+        untagged = isinstance(frame.heard, i.NoticeHeard) and frame.heard.serial is None
+        return frame.epoch == epoch and untagged
+
+    # --- what may happen --------------------------------------------------------------------------
+
+    def options(self) -> dict[str, list[Action]]:
+        """Families of actions; within each, all that is possible now."""
+        families = {
+            "run": [("run", self.run)],
+            "change": list(self._changes()),
+            "repeat": self._repeats(),
+            "answer": [("answer", _bound(self.answer, a)) for a in self.asked],
+            "serve": [("serve", _bound(self.serve, asked)) for asked in self.asked],
+            "fail": list(self._failures()),
+            "deliver": [("deliver", _bound(self.deliver, frame)) for frame in self._deliverable()],
+            "duplicate": [
+                *(("again", _bound(self.wire.append, frame)) for frame in reversed(self.seen)),
+                *(("duplicate", _bound(self.wire.append, frame)) for frame in self.wire),
+            ],
+            "break": list(self._breaks()),
+            "wish": list(self._wishes()),
+            "time": [
+                ("wait", _bound(self.wait, 60)),
+                ("wait long", _bound(self.wait, 1_000)),
+                ("wake", self.wake),
+            ],
+        }
+        return {name: actions for name, actions in families.items() if actions}
+
+    def act(self, choice: int) -> None:
+        """One number chooses a family and an action of it; of the next family, if that has none."""
+        index, draw = divmod(choice, len(_DRAW))
+        options = self.options()
+        order = [*_DRAW[draw:], *_DRAW[:draw]]
+        family = next(family for family in order if family in options)
+        self.act_in(family, index)
+
+    def act_in(self, family: str, choice: int) -> None:
+        """Do the choice-th possible action of this family; nothing when there is none."""
+        actions = self.options().get(family)
+        if actions:
+            self._do(actions[choice % len(actions)])
+
+    def _do(self, action: Action) -> None:
+        self.transcript.append(f"{self.now_ms:>7} [{action[0]}]")
+        action[1]()
+
+    def _changes(self) -> Iterator[Action]:
+        for kind in KINDS:
+            yield f"change {kind.value}", _bound(self.change, kind)
+        for kind in (Kind.TOOLS, Kind.RESOURCES):
+            yield f"endless {kind.value}", _bound(self.toggle_endless, kind)
+        yield "chatter", self.toggle_chatter
+
+    def change(self, kind: Kind) -> None:
+        """The server's list changes, and those who are covered are told in the same instant."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(listed, version=listed.version + 1)
+        self.tell(CHANNEL_OF[kind])
+
+    def tell(self, channel: Channel) -> None:
+        """A notice goes out, if anybody listens."""
+        if channel in self.server.pushing:
+            notice = i.NoticeHeard(channel, self.server.subscription, 0)
+            self.wire.append(Frame(self.session.link.epoch, notice))
+
+    def _repeats(self) -> list[Action]:
+        return [
+            (f"repeat {channel.value}", _bound(self.tell, channel))
+            for channel in Channel
+            if channel in self.server.pushing
+        ]
+
+    def serve(self, asked: Asked) -> None:
+        """The server answers now; the answer is on its way."""
+        self.asked.remove(asked)
+        heard = self._answer(asked)
+        if heard is not None:
+            self.wire.append(Frame(asked.epoch, heard))
+
+    def answer(self, asked: Asked) -> None:
+        """The server answers, and the answer arrives: over a pipe after all that went before it."""
+        self.serve(asked)
+        if self.setting.wire is Wire.HTTP:
+            for frame in self.wire[-1:]:
+                self.deliver(frame)
+            return
+        for frame in [f for f in self.wire if f.epoch == self.session.link.epoch]:
+            self.deliver(frame)
+
+    def run(self) -> None:
+        """All that is asked and on its way is answered and arrives, for a while; no time passes."""
+        for _ in range(12):
+            if self.wire:
+                self.deliver(self._deliverable()[0])
+            elif self.asked:
+                self.serve(self.asked[0])
+
+    def _answer(self, asked: Asked) -> i.PeerInput | None:
+        server, effect = self.server, asked.effect
+        match effect:
+            case e.OpenTransport():
+                return i.TransportOpened(effect.epoch, 0) if asked.alive else None
+            case e.RequestPage():
+                if server.chatty:
+                    self.tell(CHANNEL_OF[effect.kind])
+                return server.answer(effect, 0)
+            case e.RequestDiscover() if server.modern:
+                return i.DiscoverAnswered(effect.serial, (MODERN,), server.capabilities(), 0)
+            case e.RequestDiscover():
+                return i.DiscoverFailed(effect.serial, METHOD_NOT_FOUND, 0)
+            case e.RequestInitialize():
+                return i.InitializeAnswered(effect.serial, LEGACY, server.capabilities(), 0)
+            case e.OpenListen():
+                if not asked.alive:
+                    return None
+                server.pushing = effect.channels & server.capabilities().channels
+                server.subscription = effect.serial
+                return i.PushOpened(effect.serial, server.pushing, 0)
+
+    def _failures(self) -> Iterator[Action]:
+        for asked in self.asked:
+            effect = asked.effect
+            if isinstance(effect, e.RequestPage):
+                for failure in (TRANSIENT, UNAUTHORIZED, METHOD_NOT_FOUND, DEAD_CURSOR):
+                    heard: i.PeerInput = i.PageFailed(effect.kind, effect.serial, failure, 0)
+                    yield "fail page", _bound(self._fail, asked, heard)
+            elif isinstance(effect, e.OpenTransport) and asked.alive:
+                yield "fail open", _bound(self._fail, asked, i.TransportLost(effect.epoch, 0))
+            elif isinstance(effect, e.RequestDiscover):
+                heard = i.DiscoverFailed(effect.serial, TRANSIENT, 0)
+                yield "fail discover", _bound(self._fail, asked, heard)
+            elif isinstance(effect, e.OpenListen) and asked.alive:
+                heard = i.PushEnded(effect.serial, TRANSIENT, 0)
+                yield "fail listen", _bound(self._fail, asked, heard)
+
+    def _fail(self, asked: Asked, heard: i.PeerInput) -> None:
+        self.asked.remove(asked)
+        self.wire.append(Frame(asked.epoch, heard))
+
+    def _deliverable(self) -> list[Frame]:
+        """A pipe keeps order; what is left over from an earlier one comes when it comes."""
+        if self.setting.wire is Wire.HTTP:
+            return list(self.wire)
+        epoch = self.session.link.epoch
+        now = [frame for frame in self.wire if frame.epoch == epoch]
+        return [*now[:1], *(frame for frame in self.wire if frame.epoch != epoch)]
+
+    def deliver(self, frame: Frame) -> None:
+        """It arrives."""
+        self.wire.remove(frame)
+        if not isinstance(frame.heard, i.NoticeHeard):
+            self.seen = [*self.seen[-2:], frame]
+        self.hear(evolve(frame.heard, now_ms=self.now_ms))
+
+    def _breaks(self) -> Iterator[Action]:
+        link, listen = self.session.link, self.session.listen
+        if link.phase in (LinkPhase.PROBING, LinkPhase.HANDSHAKING, LinkPhase.LIVE):
+            yield "drop", self.drop
+        if self.server.subscription is not None:
+            yield "cut push", self.cut
+        streams = self.setting.wire is Wire.HTTP and listen.carrier is Carrier.STREAM
+        if streams and listen.phase is ListenPhase.OPEN:
+            yield "cut stream", self.cut
+        if streams and listen.phase in (ListenPhase.ASKED, ListenPhase.RESTING):
+            yield "open stream", self.open_stream
+        if link.phase is LinkPhase.LIVE and not self.setting.modern:
+            yield "expire", self.expire
+
+    def drop(self) -> None:
+        """The connection breaks, and the client knows."""
+        epoch = self.session.link.epoch
+        self._broken(epoch)
+        self.hear(i.TransportLost(epoch, self.now_ms))
+
+    def expire(self) -> None:
+        """The server forgets the legacy session."""
+        epoch = self.session.link.epoch
+        self._broken(epoch)
+        self.hear(i.SessionExpired(epoch, self.now_ms))
+
+    def cut(self) -> None:
+        """The stream of notices ends; the client learns of it when the frame arrives."""
+        serial = self.session.listen.serial
+        if self.server.subscription is not None:
+            serial = self.server.subscription
+        self.server.silence()
+        self.wire.append(Frame(self.session.link.epoch, i.PushEnded(serial, None, 0)))
+
+    def open_stream(self) -> None:
+        """The legacy GET stream stands (again)."""
+        self.server.pushing = self.server.capabilities().channels
+        self.wire = [f for f in self.wire if not isinstance(f.heard, i.PushEnded)]
+        heard = i.PushOpened(self.session.listen.serial, frozenset(Channel), self.now_ms)
+        self.hear(heard)
+
+    def toggle_endless(self, kind: Kind) -> None:
+        """From now on this list has no last page within any bound; or it has one again."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(
+            listed, endless=not listed.endless, version=listed.version + 1
+        )
+        self.tell(CHANNEL_OF[kind])
+
+    def toggle_chatter(self) -> None:
+        """From now on each list request makes the server send a notice; or no longer."""
+        self.server.chatty = not self.server.chatty
+
+    def _wishes(self) -> Iterator[Action]:
+        for kind in (Kind.TOOLS, Kind.RESOURCES):
+            yield f"read {kind.value}", _bound(self.read, kind)
+            yield f"refresh {kind.value}", _bound(self.refresh, kind)
+            if self.session.catalog(kind).generation:
+                yield f"prove {kind.value}", _bound(self.prove, kind)
+        yield "credentials", self.credentials
+
+    def read(self, kind: Kind) -> None:
+        """Somebody needs the list."""
+        self.hear(i.ReadWanted(kind, self.now_ms))
+
+    def refresh(self, kind: Kind) -> None:
+        """Somebody asks for a new list."""
+        self.hear(i.RefreshWanted(kind, self.now_ms))
+
+    def prove(self, kind: Kind) -> None:
+        """A call was rejected in a way that proves the list stale."""
+        generation = self.session.catalog(kind).generation
+        self.hear(i.StalenessProved(kind, generation, self.now_ms))
+
+    def credentials(self) -> None:
+        """The caller acts for somebody else, or for the first one again."""
+        self.partitions += 1
+        self.hear(i.CredentialsChanged("AB"[self.partitions % 2], self.now_ms))
+
+    def wait(self, ms: int) -> None:
+        """Time passes."""
+        self.now_ms += ms
+        self.hear(i.TimePassed(self.now_ms))
+
+    def wake(self) -> None:
+        """Time passes until the session wants to know of it."""
+        at_ms = deadline_ms(self.session, self.policy)
+        self.wait(0 if at_ms is None else max(0, at_ms - self.now_ms))
+
+    # --- promises that need the other side --------------------------------------------------------
+
+    def _check_fresh_is_current(self) -> None:
+        """FRESH and vouched is the server's list, or an announcement or the end is on its way."""
+        for catalog in self.session.catalogs:
+            vouched = catalog.phase is Phase.FRESH and catalog.vouched
+            warned = any(self._warns(frame, catalog.kind) for frame in self.wire)
+            if vouched and not warned and not self._current(catalog):
+                raise self._violation("fresh-is-current", f"{catalog.kind.value}: {catalog}")
+
+    def _current(self, catalog: Catalog) -> bool:
+        assert catalog.snapshot is not None
+        return frozenset(catalog.snapshot.items) == self.server.listed[catalog.kind].items()
+
+    @staticmethod
+    def _warns(frame: Frame, kind: Kind) -> bool:
+        heard = frame.heard
+        if isinstance(heard, i.NoticeHeard):
+            return heard.channel is CHANNEL_OF[kind]
+        return isinstance(heard, i.PushEnded)
+
+    def settle(self) -> None:
+        """``converges``: the server is quiet and fair from now on; all lists become its own.
+
+        Parked catalogs get other credentials; an uncovered list gets a read after its lifetime;
+        a kind whose method the server denied stays unsupported until the next connection.
+        """
+        self.server.chatty = False
+        for kind, listed in self.server.listed.items():
+            if listed.endless:
+                self.server.listed[kind] = evolve(listed, endless=False, version=listed.version + 1)
+                self.tell(CHANNEL_OF[kind])
+        self._drain()
+        if any(catalog.pacing.parked for catalog in self.session.catalogs):
+            self.credentials()
+            self._drain()
+        self.now_ms += LIFETIME_MS + 1
+        for kind in KINDS:
+            self.read(kind)
+        self._drain()
+        for catalog in self.session.catalogs:
+            if catalog.phase is Phase.UNSUPPORTED:
+                continue
+            if catalog.phase is not Phase.FRESH or not self._current(catalog):
+                raise self._violation("converges", f"{catalog.kind.value} stays {catalog}")
+
+    def _drain(self) -> None:
+        for _ in range(BUDGET):
+            streams = [a for a in self._breaks() if a[0] == "open stream"]
+            if self.asked:
+                self.serve(self.asked[0])
+            elif self.wire:
+                self.deliver(self._deliverable()[0])
+            elif streams:
+                streams[0][1]()
+            elif deadline_ms(self.session, self.policy) is not None:
+                self.wake()
+            elif self.session.link.phase is LinkPhase.PARKED:
+                self.credentials()
+            else:
+                return
+        raise self._violation("converges", f"not settled after {BUDGET} steps")
+
+
+def _bound(act: Callable[..., None], *values: object) -> Callable[[], None]:
+    return lambda: act(*values)
+
+
+class _watched:
+    """While active, every step of a catalog within the session is recorded."""
+
+    def __enter__(self) -> list[Edge]:
+        edges: list[Edge] = []
+
+        def recording(catalog: Catalog, heard: i.CatalogInput, policy: Policy) -> Step:
+            stepped = machine.step(catalog, heard, policy)
+            edges.append(Edge(catalog, heard, stepped.state, stepped.effects, policy))
+            return stepped
+
+        relist.session.step = recording  # type: ignore[attr-defined]
+        return edges
+
+    def __exit__(self, *_: object) -> None:
+        relist.session.step = machine.step  # type: ignore[attr-defined]
