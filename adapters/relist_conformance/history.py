@@ -42,6 +42,7 @@ class Recorder:
         kind: EventKind,
         channel: str = "",
         message: Mapping[str, Any] | None = None,
+        /,
         **data: Any,
     ) -> Event:
         """Record one event. Raises ``TooMuch`` beyond ``MAX_EVENTS``."""

@@ -232,6 +232,7 @@ class Referee:
         wanted = Counter(step.until)
         give_up_ms = self._recorder.now_ms + 2 * self._patience_ms
         for pause_ms in _pauses(step.tries):
+            yield self._until(_never, pause_ms)
             # Where the wire is ordered, a pong says that the client has heard what was sent before.
             yield from self._pinging(_PING_PATIENCE_MS)
             ask_id = self._ask("need", step.name, kind=step.kind)
@@ -242,7 +243,6 @@ class Referee:
                 return
             if self._recorder.now_ms >= give_up_ms:
                 return
-            yield self._until(_never, pause_ms)
 
     @_perform.register
     def _(self, step: s.Believe) -> _Flow:
@@ -284,7 +284,7 @@ class Referee:
         if step.need is None:
             yield self._until(came, limit_ms)
         else:
-            yield from self._needing_until(came, step.need, step.tries, limit_ms)
+            yield from self._needing_until(came, step, step.need, limit_ms)
         if came():
             if step.name is not None:
                 self._recorder.add("mark", name=step.name)
@@ -293,15 +293,22 @@ class Referee:
             raise _End(Outcome(step.otherwise, reason))
 
     def _needing_until(
-        self, came: Callable[[], bool], kind: str, tries: int, limit_ms: int
+        self, came: Callable[[], bool], step: s.Await, kind: str, limit_ms: int
     ) -> _Flow:
-        """The application keeps needing the list until the request came or it has had enough."""
-        for pause_ms in _pauses(tries):
-            replied = self._replied(self._ask("need", kind=kind))
-            if not (yield self._until(_either(came, replied), limit_ms)):
-                return
+        """The application needs the list until the request came or it has asked often enough.
+
+        It asks again only when it was answered: its own impatience is not to cause requests.
+        """
+        for pause_ms in _pauses(step.tries):
             if (yield self._until(came, pause_ms)):
                 return
+            if not (yield self._until(_either(came, self._no_open_need), limit_ms)) or came():
+                return
+            self._ask("need", step.name, kind=kind)
+        yield self._until(_either(came, self._no_open_need), limit_ms)
+
+    def _no_open_need(self) -> bool:
+        return all(op != "need" or ask in self._replies for ask, (op, _) in self._asked.items())
 
     @_perform.register
     def _(self, step: s.Covered) -> _Flow:
@@ -371,6 +378,7 @@ def _either(one: Callable[[], bool], other: Callable[[], bool]) -> Callable[[], 
 
 
 def _pauses(tries: int) -> Iterator[int]:
-    """Growing pauses in milliseconds, one after each try."""
-    for attempt in range(tries):
+    """Growing pauses in milliseconds, one before each try but the first."""
+    yield 0
+    for attempt in range(tries - 1):
         yield min(_FIRST_PAUSE_MS * 2**attempt, _LONGEST_PAUSE_MS)

@@ -37,10 +37,10 @@ class CaseError(ConformanceError):
 
 @attrs.frozen
 class Source:
-    """Where a rule comes from."""
+    """Where a rule comes from; ``url`` is empty where there is no page to open."""
 
     name: str
-    url: str
+    url: str = ""
 
 
 @attrs.frozen
@@ -295,6 +295,7 @@ class _Names:
                 if step.since is not None and step.since not in self.marks:
                     yield f"{where}/await/since", step.since, "is no earlier mark"
                 self.marks.add(step.name)
+                self.answers |= {step.name} if step.need is not None else set[str | None]()
             case s.Mark():
                 self.marks.add(step.name)
             case s.Hold() | s.Fail() if step.request.method in _ANSWERED_ALWAYS:

@@ -119,8 +119,8 @@ class Fail(Step):
 class Await(Step):
     """Wait for the ``nth`` such request since a mark (or the start).
 
-    With ``need`` the application keeps needing that list meanwhile, and the wait ends when it was
-    given ``tries`` answers. ``name`` becomes a mark when the request came.
+    With ``need`` the application keeps needing that list meanwhile (answers go under ``name``), and
+    the wait ends when it was given ``tries`` answers. ``name`` is a mark once the request came.
     """
 
     request: RequestMatch

@@ -1,0 +1,140 @@
+"""The normal form of a catalog: one value for all catalogs that will behave alike.
+
+Exploring needs a finite world, and nothing of what makes it infinite matters to what comes next:
+times count from now and are forgotten once they are past, serials and generations are compared only
+with the newest, failures stop counting where backoff stops growing. Item contents are *ages*: 0 is
+what the server lists now, 1 what it listed before its last change that somebody still remembers.
+So versions, duplicates, retries and reconnects are unbounded in a finite world.
+"""
+
+from attrs import evolve
+
+from relist.policy import Policy
+from relist.values import Catalog, Item, Items, Snapshot, Walk
+
+Ages = int
+"""A set of ages, bit ``n`` for age ``n``."""
+
+
+def page_items(page: int, age: int, shared: bool) -> Items:
+    """What the server of this age lists on a page; ``shared``: one entry stands on every page."""
+    own = Item(f"p{page}", bytes((age,)))
+    return (own, Item("both", bytes((age,)))) if shared else (own,)
+
+
+def ages_of(items: Items) -> Ages:
+    """The ages that these items show."""
+    ages = 0
+    for item in items:
+        ages |= 1 << item.canonical_json[0]
+    return ages
+
+
+def ages_held(catalog: Catalog) -> Ages:
+    """All ages that this catalog remembers anywhere."""
+    walk, ages = catalog.walk, 0
+    for items in () if walk is None else walk.pages:
+        ages |= ages_of(items)
+    for listed in (catalog.snapshot, catalog.candidate):
+        ages |= 0 if listed is None else ages_of(listed.items)
+    return ages
+
+
+def ranks(ages: Ages) -> tuple[int, ...]:
+    """The map that closes the gaps between ages and keeps their order; index is the old age."""
+    closed: list[int] = []
+    rank = 0
+    for age in range(ages.bit_length()):
+        closed.append(rank)
+        rank += ages >> age & 1
+    return tuple(closed)
+
+
+def aged(catalog: Catalog, new_age: tuple[int, ...]) -> Catalog:
+    """The catalog with every age replaced by ``new_age[age]``."""
+    walk = catalog.walk
+    if walk is not None:
+        walk = evolve(walk, pages=tuple(_aged(items, new_age) for items in walk.pages))
+    return evolve(
+        catalog,
+        walk=walk,
+        snapshot=_aged_list(catalog.snapshot, new_age),
+        candidate=_aged_list(catalog.candidate, new_age),
+    )
+
+
+def _aged(items: Items, new_age: tuple[int, ...]) -> Items:
+    return tuple(Item(item.key, bytes((new_age[item.canonical_json[0]],))) for item in items)
+
+
+def _aged_list(listed: Snapshot | None, new_age: tuple[int, ...]) -> Snapshot | None:
+    return None if listed is None else evolve(listed, items=_aged(listed.items, new_age))
+
+
+def normal(catalog: Catalog, now_ms: int, policy: Policy) -> Catalog:
+    """The normal form at this time, which becomes 0. ``policy`` must have no jitter.
+
+    Two partitions and two versions suffice: the present one is called ``a``, any other ``b``.
+    """
+    walk, pacing, standing = catalog.walk, catalog.pacing, catalog.standing
+    listed_at_ms = pacing.listed_at_ms
+    if catalog.doubt is not None or catalog.snapshot is None:
+        listed_at_ms = None  # it is looked at when a list becomes doubted, and set with each list
+    elif listed_at_ms is not None:
+        listed_at_ms = max(listed_at_ms - now_ms, -policy.gap_max_ms)
+    return evolve(
+        catalog,
+        walk=None if walk is None else _walk(walk, now_ms, policy),
+        snapshot=_snapshot(catalog.snapshot, catalog, now_ms),
+        candidate=_snapshot(catalog.candidate, catalog, now_ms),
+        generation=1,
+        serial=0 if walk is None else 1,
+        standing=evolve(standing, epoch=0, version="a", partition="a"),
+        pacing=evolve(
+            pacing,
+            due_at_ms=_ahead(pacing.due_at_ms, now_ms),
+            failures=min(pacing.failures, _failures_max(policy)),
+            listed_at_ms=listed_at_ms,
+        ),
+    )
+
+
+def _ahead(at_ms: int | None, now_ms: int) -> int | None:
+    return None if at_ms is None else max(at_ms - now_ms, 0)
+
+
+def _failures_max(policy: Policy) -> int:
+    failures = 1
+    while policy.backoff_base_ms << (failures - 1) < policy.backoff_max_ms:
+        failures += 1
+    return failures
+
+
+def _walk(walk: Walk, now_ms: int, policy: Policy) -> Walk:
+    bare_at_ms = walk.bare_at_ms
+    if bare_at_ms is not None:
+        bare_at_ms = max(bare_at_ms - now_ms, -(policy.unvouched_lifetime_ms or 0))
+    return evolve(
+        walk,
+        first=1,
+        serial=1,
+        expires_at_ms=_ahead(walk.expires_at_ms, now_ms),
+        bare_at_ms=bare_at_ms,
+        request_limit_at_ms=max(walk.request_limit_at_ms - now_ms, 0),
+        walk_limit_at_ms=max(walk.walk_limit_at_ms - now_ms, 0),
+    )
+
+
+def _snapshot(listed: Snapshot | None, catalog: Catalog, now_ms: int) -> Snapshot | None:
+    if listed is None:
+        return None
+    return evolve(
+        listed,
+        generation=listed.generation - catalog.generation + 1,
+        version="a" if listed.version == catalog.standing.version else "b",
+        partition="a" if listed.partition == catalog.standing.partition else "b",
+        epoch=0,
+        walk=0,
+        listed_at_ms=0,
+        expires_at_ms=_ahead(listed.expires_at_ms, now_ms),
+    )

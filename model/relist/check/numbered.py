@@ -1,0 +1,198 @@
+"""Catalogs by number: each normal form once, each thing it can hear worked out and checked once.
+
+Far fewer catalogs than situations exist, and ``step`` is pure. So a world counts with numbers, and
+every (catalog, input) runs through the real ``step`` and all checks exactly once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from relist import inputs as i
+from relist.check.edge import Edge
+from relist.check.invariants import Check
+from relist.check.normal import Ages, aged, ages_held, ages_of, normal, ranks
+from relist.machine import CATALOG_TABLE, deadline_ms
+from relist.policy import Policy
+from relist.rules.base import Step
+from relist.values import WALKING, Catalog, Doubt, Phase
+
+Stepper = Callable[[Catalog, i.CatalogInput, Policy], Step]
+Key = str | tuple[str | int | None, ...]
+"""What a world calls something that can be heard."""
+
+
+class Heard(NamedTuple):
+    """What became of a catalog that heard something, and the promise that this broke, if any."""
+
+    catalog: int
+    requests: bool
+    complaint: str | None
+
+
+class Traits(NamedTuple):
+    """What a world asks of a catalog all the time. ``ages`` and ``listed``: see ``normal``."""
+
+    phase: Phase
+    page: int  # the page that is asked for, 0 when none is
+    ages: Ages
+    listed: Ages
+    vouched: bool
+    covered: bool
+    parked: bool
+    undoubted: bool
+    due: bool  # its deadline has come
+
+
+class Numbered:
+    """All catalogs that were met so far. Times in them count from now."""
+
+    def __init__(self, policy: Policy, step: Stepper, checks: Mapping[str, Check]) -> None:
+        self._policy, self._step, self._checks = policy, step, checks
+        self._numbers: dict[Catalog, int] = {}
+        self._catalogs: list[Catalog] = []
+        self._traits: list[Traits] = []
+        self._heard: dict[tuple[int, Key], Heard] = {}
+        self._aged: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._later: dict[int, int] = {}
+        self.rows: set[str] = set()
+        self.doubts: set[Doubt] = set()
+
+    def __len__(self) -> int:
+        return len(self._catalogs)
+
+    def catalog(self, number: int) -> Catalog:
+        """The catalog itself."""
+        return self._catalogs[number]
+
+    def traits(self, number: int) -> Traits:
+        """What is asked of it all the time."""
+        return self._traits[number]
+
+    def number(self, catalog: Catalog, now_ms: int = 0) -> int:
+        """The number of a catalog's normal form."""
+        return self._number(normal(catalog, now_ms, self._policy))
+
+    def _number(self, catalog: Catalog) -> int:
+        known = self._numbers.get(catalog)
+        if known is not None:
+            return known
+        number = self._numbers[catalog] = len(self._catalogs)
+        self._catalogs.append(catalog)
+        walk, snapshot = catalog.walk, catalog.snapshot
+        at_ms = deadline_ms(catalog, self._policy)
+        sound = catalog.doubt is None and (walk is None or not walk.spoiled)
+        self._traits.append(
+            Traits(
+                catalog.phase,
+                0 if walk is None else len(walk.pages) + 1,
+                ages_held(catalog),
+                0 if snapshot is None else ages_of(snapshot.items),
+                catalog.vouched,
+                catalog.standing.covered,
+                catalog.pacing.parked,
+                sound and catalog.phase in (*WALKING, Phase.FRESH),
+                at_ms is not None and at_ms <= 0,
+            )
+        )
+        if catalog.doubt is not None:
+            self.doubts.add(catalog.doubt)
+        return number
+
+    def later(self, number: int) -> int:
+        """The same catalog one millisecond later."""
+        later = self._later.get(number)
+        if later is None:
+            later = self._later[number] = self.number(self._catalogs[number], 1)
+        return later
+
+    def aged(self, number: int, new_age: tuple[int, ...]) -> int:
+        """The same catalog with its ages renamed."""
+        key = number, new_age
+        renamed = self._aged.get(key)
+        if renamed is None:
+            renamed = self._aged[key] = self._number(aged(self._catalogs[number], new_age))
+        return renamed
+
+    def closed(self, number: int, ages: Ages) -> int:
+        """The same catalog after the gaps between these ages were closed."""
+        return self.aged(number, ranks(ages))
+
+    def hear(self, number: int, key: Key, inputs: tuple[i.CatalogInput, ...]) -> Heard:
+        """What becomes of a catalog that hears these inputs in a row, which the key stands for."""
+        memo = number, key
+        known = self._heard.get(memo)
+        if known is None:
+            known = self._heard[memo] = self._hear(number, inputs)
+        return known
+
+    def _hear(self, number: int, inputs: tuple[i.CatalogInput, ...]) -> Heard:
+        catalog, complaint, requests = self._catalogs[number], None, False
+        for edge in self.edges(number, inputs):
+            catalog = edge.after
+            requests = requests or bool(edge.requests)
+            complaint = complaint or next(self._broken(edge), None)
+        if catalog is self._catalogs[number]:
+            return Heard(number, requests, complaint)
+        return Heard(self.number(catalog), requests, complaint)
+
+    def edges(self, number: int, inputs: tuple[i.CatalogInput, ...]) -> Iterator[Edge]:
+        """The steps that hearing these inputs takes."""
+        catalog = self._catalogs[number]
+        for heard in inputs:
+            after, effects = self._step(catalog, heard, self._policy)
+            yield Edge(catalog, heard, after, effects, self._policy)
+            catalog = after
+
+    def _broken(self, edge: Edge) -> Iterator[str]:
+        yield from self._which_row(edge)
+        for name, check in self._checks.items():
+            complaint = check(edge)
+            if complaint is not None:
+                yield f"{name}: {complaint}"
+        complaint = no_regression(edge)
+        if complaint is not None:
+            yield f"no-regression: {complaint}"
+
+    def _which_row(self, edge: Edge) -> Iterator[str]:
+        """Note the row of the chart that holds here; complain unless exactly one does."""
+        cell = CATALOG_TABLE[type(edge.heard)][edge.before.phase]
+        holding = [
+            name
+            for row, name in zip(cell.rows, cell.names, strict=True)
+            if row.guard is None or row.guard(edge.before, edge.heard, edge.policy)
+        ]
+        if len(holding) != 1:
+            yield f"one-row: {len(holding)} rows of {edge.before.phase.value} hold: {holding}"
+        elif not cell.because:
+            self.rows.add(row_name(edge.before.phase, type(edge.heard), holding[0]))
+
+
+def row_name(phase: Phase, heard: type[object], row: tuple[str, str, str]) -> str:
+    """How reports call a row of the catalog chart."""
+    guard, target, action = row
+    condition = f" [{guard}]" if guard else ""
+    return f"{phase.value} {heard.__name__}{condition} -> {target} {action}".rstrip()
+
+
+def declared_rows() -> frozenset[str]:
+    """Every row that the catalog chart declares."""
+    return frozenset(
+        row_name(phase, heard, name)
+        for heard, cells in CATALOG_TABLE.items()
+        for phase, cell in cells.items()
+        if not cell.because
+        for name in cell.names
+    )
+
+
+def no_regression(edge: Edge) -> str | None:
+    """No published list shows anything older than what the list before it showed. Rule: ATOM-12.
+
+    Only in a world, where contents carry their age.
+    """
+    held, publish = edge.before.snapshot, edge.published
+    if held is None or publish is None:
+        return None
+    oldest = ages_of(publish.snapshot.items).bit_length() - 1
+    newest = (ages_of(held.items) & -ages_of(held.items)).bit_length() - 1
+    return None if oldest <= newest else f"age {oldest} was published after age {newest}"
