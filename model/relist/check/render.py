@@ -196,7 +196,7 @@ def mermaid(chart: Chart) -> str:
     for group, members in chart.groups.items():
         drawn += [f"    state {group} {{", *(f"        {m.value}" for m in members), "    }"]
     drawn += [f"    {a} --> {b}: {', '.join(labels)}" for (a, b), labels in edges.items()]
-    drawn += [f"    note left of {to}: {'; '.join(said)}" for to, said in notes.items()]
+    drawn += [f"    note left of {to}: {' or '.join(said)}" for to, said in notes.items()]
     return "\n".join(drawn) + "\n"
 
 
