@@ -59,12 +59,16 @@ class ServerSetup:
 
 @attrs.frozen
 class Case:
-    """One case: what is demanded, by whom, of whom, and how it is provoked and judged."""
+    """One case: what is demanded, by whom, of whom, and how it is provoked and judged.
+
+    ``rule``, ``strength`` and ``severity`` are by revision; ``rules`` are all that play a part.
+    """
 
     id: str
     title: str
     text: str
     rules: tuple[str, ...]
+    rule: Mapping[str, str]
     source: tuple[Source, ...]
     strength: Mapping[str, str]
     severity: Mapping[str, Severity]
@@ -158,6 +162,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
         title=raw["title"],
         text=" ".join(raw["text"].split()),
         rules=tuple(raw["rules"]),
+        rule=raw["rule"],
         source=tuple(Source(**source) for source in raw["source"]),
         strength=raw["strength"],
         severity=raw["severity"],
@@ -234,8 +239,9 @@ def _step(raw: Mapping[str, Any]) -> s.Step:
 
 def _expectation(raw: Mapping[str, Any], case: Mapping[str, Any]) -> Expectation:
     ((op, given),) = raw.items()
-    common = {
-        "rule": given.get("rule", case["rules"][0]),
+    rule = given.get("rule")
+    common: dict[str, Any] = {
+        "rule": case["rule"] if rule is None else dict.fromkeys(case["revisions"], rule),
         "severity": case["severity"] | given.get("severity", {}),
         "since": given.get("since"),
         "given": given.get("given"),
@@ -270,9 +276,9 @@ def _mistakes(case: Case) -> Iterator[tuple[str, str, str]]:
                 yield f"expect/{index}/*/{field}", value, "is no mark of this case"
         if isinstance(expectation, Answered | NoDuplicates) and expectation.of not in names.answers:
             yield f"expect/{index}/*/of", expectation.of, "is no answer of this case"
-    for field, by_revision in (("severity", case.severity), ("strength", case.strength)):
+    for field in ("rule", "strength", "severity"):
         for revision in case.revisions:
-            if revision not in by_revision:
+            if revision not in getattr(case, field):
                 yield field, revision, "is missing here"
 
 

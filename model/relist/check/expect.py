@@ -6,7 +6,7 @@ Items are written ``name@version``: an item of that name whose description is th
 from collections.abc import Mapping
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 Severity = Literal["fail", "warn"]
 
@@ -15,12 +15,12 @@ Severity = Literal["fail", "warn"]
 class Expectation:
     """What all expectations share.
 
-    ``rule`` is the requirement; ``severity`` says by revision what breaking it means. With
-    ``given`` it counts only when the script came to that mark. ``since`` is a mark too.
+    ``rule`` names by revision the requirement, ``severity`` what breaking it means. With ``given``
+    the expectation counts only when the script came to that mark. ``since`` is a mark too.
     """
 
-    rule: str
-    severity: Mapping[str, Severity] = field(factory=dict[str, Severity])
+    rule: Mapping[str, str]
+    severity: Mapping[str, Severity]
     given: str | None = None
     since: str | None = None
 

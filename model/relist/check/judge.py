@@ -71,20 +71,23 @@ class _Miss:
 
 
 def judge(expectations: Iterable[Expectation], history: History, revision: str) -> Verdict:
-    """Hold a history against expectations, with the severities of the revision under test."""
+    """Hold a history against expectations, by the rules and severities of the revision under test.
+
+    Raises ``KeyError`` for an expectation that says nothing about the revision.
+    """
     findings: list[Finding] = []
     unjudged: list[str] = []
     blocked = False
     for expectation in expectations:
+        rule, severity = expectation.rule[revision], expectation.severity[revision]
         if expectation.given is not None and marked(history, expectation.given) is None:
-            unjudged.append(f"{expectation.rule}: the run did not come to '{expectation.given}'")
+            unjudged.append(f"{rule}: the run did not come to '{expectation.given}'")
             continue
-        severity = expectation.severity.get(revision, "warn")
         try:
             for miss in _misses(expectation, history):
-                findings.append(Finding(expectation.rule, severity, miss.text, miss.witness))
+                findings.append(Finding(rule, severity, miss.text, miss.witness))
         except _Unknown as unknown:
-            unjudged.append(f"{expectation.rule}: {unknown.reason}")
+            unjudged.append(f"{rule}: {unknown.reason}")
             blocked = blocked or unknown.blocking
     return Verdict(_word(findings, blocked), tuple(findings), tuple(unjudged))
 
