@@ -1,0 +1,162 @@
+"""Lifetimes: when a list expires, and that expiry alone starts nothing."""
+
+import pytest
+
+from relist.freshness import earliest, lifetime_ms
+from relist.machine import Hit
+from relist.values import Era, Phase
+from support.one import fresh, policy, walking
+
+rule = pytest.mark.rule
+
+
+@rule("TTL-02")
+def test_fresh_strictly_before_the_deadline() -> None:
+    one = walking()
+    one.page("a", ttl_ms=100)
+    one.later(99)
+    assert one.look().hit is Hit.HIT
+    one.later(1)
+    assert one.look().hit is Hit.EXPIRED
+    assert one.phase is Phase.FRESH
+
+
+@rule("TTL-05")
+@rule("TTL-10")
+def test_expiry_alone_starts_nothing() -> None:
+    one = walking()
+    one.page("a", ttl_ms=100)
+    assert one.deadline_ms is None
+    one.later(10_000)
+    before = one.catalog
+    one.tick()
+    assert one.catalog is before
+    assert one.told == ()
+    one.read()
+    assert len(one.requests()) == 1
+    assert one.phase is Phase.REFRESHING
+
+
+@rule("TTL-05")
+def test_a_read_within_the_lifetime_costs_nothing() -> None:
+    one = walking()
+    one.page("a", ttl_ms=100)
+    one.later(99)
+    before = one.catalog
+    one.read()
+    assert one.catalog is before
+    assert one.told == ()
+
+
+@rule("TTL-04")
+@rule("TTL-08")
+@pytest.mark.parametrize("ttl_ms", [0, -1, -(10**30)])
+def test_zero_and_negative_expire_at_once_and_are_fresh(ttl_ms: int) -> None:
+    one = walking()
+    one.page("a", ttl_ms=ttl_ms)
+    assert one.phase is Phase.FRESH
+    assert one.look().hit is Hit.EXPIRED
+    one.read()
+    assert len(one.requests()) == 1
+
+
+@rule("TTL-06")
+def test_absent_lives_as_long_as_push_vouches_for_it() -> None:
+    one = fresh(covered=True)
+    one.later(10**9)
+    assert one.look().hit is Hit.HIT
+    assert one.catalog.vouched
+
+
+@rule("TTL-06")
+def test_absent_without_push_lives_as_long_as_policy_says() -> None:
+    one = fresh(policy(unvouched_lifetime_ms=700), covered=False)  # listed 500 ms ago
+    one.later(199)
+    assert one.look().hit is Hit.HIT
+    one.later(1)
+    assert one.look().hit is Hit.EXPIRED
+
+
+def test_policy_may_let_it_live_for_ever() -> None:
+    one = fresh(policy(unvouched_lifetime_ms=None), covered=False)
+    one.later(10**9)
+    assert one.look().hit is Hit.HIT
+
+
+@rule("TTL-03")
+@rule("TTL-20")
+def test_the_earliest_page_counts_from_its_own_receipt() -> None:
+    one = walking()
+    one.page("a", more="x", ttl_ms=100)
+    one.later(60)
+    one.page("b", ttl_ms=1_000)
+    assert one.snapshot.expires_at_ms == 1_100
+
+
+@rule("TTL-20")
+def test_a_bare_page_among_others() -> None:
+    one = walking(policy(unvouched_lifetime_ms=50), covered=False)
+    one.page("a", more="x")
+    one.later(10)
+    one.page("b", ttl_ms=1_000)
+    assert one.snapshot.expires_at_ms == 1_050
+    vouched = walking()
+    vouched.page("a", more="x")
+    vouched.page("b", ttl_ms=1_000)
+    assert vouched.snapshot.expires_at_ms == 2_000
+
+
+@rule("TTL-32")
+def test_a_legacy_lifetime_means_nothing() -> None:
+    one = walking(era=Era.LEGACY)
+    one.page("a", ttl_ms=1)
+    assert one.snapshot.expires_at_ms is None
+
+
+@rule("TTL-07")
+def test_a_lifetime_is_capped() -> None:
+    one = walking(policy(ttl_max_ms=500))
+    one.page("a", ttl_ms=10**12)
+    assert one.snapshot.expires_at_ms == 1_500
+
+
+@rule("TTL-08")
+@pytest.mark.parametrize(
+    ("raw", "safe"),
+    [(None, None), (0, 0), (-5, 0), (7, 7), (True, 0), (1.5, 0), ("9", 0), (10**40, 86_400_000)],
+)
+def test_any_raw_value_becomes_a_safe_lifetime(raw: object, safe: int | None) -> None:
+    assert lifetime_ms(raw, policy()) == safe
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "first"),
+    [
+        (None, None, None),
+        (1, None, 1),
+        (None, 1, 1),
+        (2, 1, 1),
+        (1, 2, 1),
+        (0, None, 0),
+    ],
+)
+def test_never_is_later_than_anything(
+    one: int | None, other: int | None, first: int | None
+) -> None:
+    assert earliest(one, other) == first
+
+
+@rule("TTL-11")
+def test_polling_is_opt_in_and_has_its_own_period() -> None:
+    one = fresh(policy(poll_ms=2_000), ttl_ms=1)
+    assert one.wake() == 1_500
+    assert len(one.requests()) == 1
+    assert one.phase is Phase.REFRESHING
+
+
+@rule("TTL-11")
+def test_polls_are_spread_by_jitter() -> None:
+    rules = policy(poll_ms=2_000, jitter_percent=50)
+    delays = {rules.poll_delay_ms("tools", serial) for serial in range(40)}
+    assert len(delays) > 20
+    assert all(1_000 <= delay <= 2_000 for delay in delays)

@@ -1,0 +1,96 @@
+"""Policies: refused with both names, delays that grow, cap and spread."""
+
+from typing import Any
+
+import pytest
+
+from relist.errors import PolicyError, RelistError
+from relist.policy import Policy
+from support.one import SEED, policy
+
+rule = pytest.mark.rule
+
+
+def test_there_is_no_default_seed() -> None:
+    with pytest.raises(TypeError):
+        Policy()  # type: ignore[call-arg]
+    with pytest.raises(PolicyError, match="seed"):
+        Policy(seed=b"")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("gather_ms", "gap_max_ms"),
+        ("gap_base_ms", "gap_max_ms"),
+        ("backoff_base_ms", "backoff_max_ms"),
+        ("request_limit_ms", "walk_limit_ms"),
+    ],
+)
+def test_values_that_exclude_each_other_are_both_named(low: str, high: str) -> None:
+    values = {"gather_ms": 1, "gap_base_ms": 1, low: 11, high: 10}
+    with pytest.raises(PolicyError) as refused:
+        policy(**values)
+    assert f"policy.{low} (11)" in str(refused.value)
+    assert f"policy.{high} (10)" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gather_ms", -1),
+        ("gap_base_ms", 0),
+        ("request_limit_ms", 0),
+        ("spoiled_in_row_max", 0),
+        ("pages_max", 0),
+        ("items_max", True),
+        ("poll_ms", 0),
+        ("poll_ms", 1.5),
+        ("unvouched_lifetime_ms", -1),
+        ("backoff_base_ms", "500"),
+        ("jitter_percent", 101),
+        ("jitter_percent", -1),
+    ],
+)
+def test_a_value_out_of_range_is_named_with_its_value(name: str, value: Any) -> None:
+    with pytest.raises(PolicyError, match=f"policy.{name}") as refused:
+        policy(**{name: value})
+    assert repr(value) in str(refused.value)
+
+
+def test_no_version_at_all_is_refused_with_both_names() -> None:
+    with pytest.raises(PolicyError, match=r"modern_versions.*legacy_versions"):
+        policy(modern_versions=(), legacy_versions=())
+
+
+def test_a_policy_error_is_a_value_error_and_ours() -> None:
+    assert issubclass(PolicyError, ValueError)
+    assert issubclass(PolicyError, RelistError)
+
+
+@rule("FAIL-02")
+def test_backoff_doubles_up_to_its_cap() -> None:
+    rules = policy(backoff_base_ms=500, backoff_max_ms=3_000)
+    delays = [rules.backoff_ms(failures, "tools", 1) for failures in (1, 2, 3, 4, 5, 10_000)]
+    assert delays == [500, 1_000, 2_000, 3_000, 3_000, 3_000]
+
+
+@rule("FAIL-02")
+def test_jitter_is_data_and_only_shortens() -> None:
+    rules = Policy(seed=SEED, backoff_base_ms=1_000, jitter_percent=50)
+    delays = {rules.backoff_ms(1, "tools", serial) for serial in range(60)}
+    assert all(500 <= delay <= 1_000 for delay in delays)
+    assert len(delays) > 30
+    assert rules.backoff_ms(1, "tools", 7) == rules.backoff_ms(1, "tools", 7)
+    other = Policy(seed=b"other", backoff_base_ms=1_000)
+    assert any(rules.backoff_ms(1, "tools", n) != other.backoff_ms(1, "tools", n) for n in range(9))
+    assert any(
+        rules.backoff_ms(1, "tools", n) != rules.backoff_ms(1, "prompts", n) for n in range(9)
+    )
+
+
+def test_the_gap_saturates() -> None:
+    rules = policy(gap_base_ms=100, gap_max_ms=500, gather_ms=0)
+    assert [rules.gap_ms(exponent) for exponent in range(6)] == [0, 100, 200, 400, 500, 500]
+    assert rules.gap_exponent_max() == 4
+    assert policy(gap_base_ms=500, gap_max_ms=500).gap_exponent_max() == 1
