@@ -18,7 +18,7 @@ def test_fresh_strictly_before_the_deadline() -> None:
     assert one.look().hit is Hit.HIT
     one.later(1)
     assert one.look().hit is Hit.EXPIRED
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
 
 
 @rule("TTL-05")
@@ -34,7 +34,7 @@ def test_expiry_alone_starts_nothing() -> None:
     assert one.told == ()
     one.read()
     assert len(one.requests()) == 1
-    assert one.phase is Phase.REFRESHING
+    assert one.phase() is Phase.REFRESHING
 
 
 @rule("TTL-05")
@@ -54,7 +54,7 @@ def test_a_read_within_the_lifetime_costs_nothing() -> None:
 def test_zero_and_negative_expire_at_once_and_are_fresh(ttl_ms: int) -> None:
     one = walking()
     one.page("a", ttl_ms=ttl_ms)
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.look().hit is Hit.EXPIRED
     one.read()
     assert len(one.requests()) == 1
@@ -151,7 +151,7 @@ def test_polling_is_opt_in_and_has_its_own_period() -> None:
     one = fresh(policy(poll_ms=2_000), ttl_ms=1)
     assert one.wake() == 1_500
     assert len(one.requests()) == 1
-    assert one.phase is Phase.REFRESHING
+    assert one.phase() is Phase.REFRESHING
 
 
 @rule("TTL-11")

@@ -142,7 +142,7 @@ def test_what_a_reader_gets(
 def test_never_listed_is_not_empty() -> None:
     failed = walking()
     failed.fail()
-    assert failed.phase is Phase.STALE
+    assert failed.phase() is Phase.STALE
     assert failed.look().hit is Hit.MISS
     empty = walking()
     empty.page()

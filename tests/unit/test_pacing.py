@@ -19,7 +19,7 @@ rule = pytest.mark.rule
 def test_a_notice_makes_the_list_stale_at_once_whatever_its_lifetime() -> None:
     one = fresh(ttl_ms=10**6)
     one.notice()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.look().hit is Hit.DOUBTED
     assert one.requests() == []
     assert one.wake() == one.policy.gather_ms
@@ -64,10 +64,10 @@ def test_a_further_notice_during_a_walk_leaves_the_same_state_object() -> None:
 def feedback(one: One) -> int:
     """A server that notifies after each listing: how long until it is listed again."""
     one.notice()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     waited = one.wake()
     one.page("a", "b")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     return waited
 
 
@@ -93,13 +93,13 @@ def test_a_notice_during_a_walk_leads_to_another_one() -> None:
     one.refresh()
     one.notice()
     one.page("old")
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.names == ("a", "b")
     assert one.doubt is Doubt.NOTICED
     assert one.catalog.candidate is not None
     assert one.wake() == one.policy.gap_base_ms
     one.page("new")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.names == ("new",)
     assert one.doubt is None
     assert one.catalog.candidate is None
@@ -112,7 +112,7 @@ def test_a_storm_publishes_spoiled_and_stays_stale() -> None:
         assert one.publications() == []
         one.notice()
         one.page(f"a@{number}")
-        assert one.phase is Phase.STALE
+        assert one.phase() is Phase.STALE
         if number < one.policy.spoiled_in_row_max - 1:
             one.wake()
     (publish,) = one.publications()
@@ -132,7 +132,7 @@ def test_a_storm_that_goes_on_publishes_each_walk() -> None:
         assert len(one.publications()) == (number > 0)
         one.wake()
     one.page("a@9")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.snapshot.clean
     assert one.catalog.pacing.spoiled_in_row == 0
 
@@ -156,7 +156,7 @@ def test_a_failure_keeps_the_list_doubts_it_and_tries_again() -> None:
     one = fresh()
     one.refresh()
     one.fail()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.names == ("a", "b")
     assert one.doubt is Doubt.FAILED
     assert one.wake() == one.policy.backoff_base_ms
@@ -222,7 +222,7 @@ def test_an_explicit_refresh_breaks_a_failure_backoff_and_the_gap() -> None:
     assert len(one.requests()) == 1
     one.notice()
     one.page("a")
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     one.refresh()
     assert len(one.requests()) == 1
 
@@ -245,7 +245,7 @@ def test_no_answer_in_time_is_cancelled_and_retried() -> None:
     serial = one.catalog.serial
     assert one.wake() == 300
     assert [told.serial for told in one.abandoned()] == [serial]
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.doubt is Doubt.FAILED
     assert one.deadline_ms is not None
 
@@ -255,7 +255,7 @@ def test_method_not_found_on_a_declared_kind_is_unsupported_not_empty() -> None:
     one = fresh()
     one.refresh()
     one.fail(METHOD_NOT_FOUND)
-    assert one.phase is Phase.UNSUPPORTED
+    assert one.phase() is Phase.UNSUPPORTED
     assert one.look().hit is Hit.UNSUPPORTED
     assert one.look().snapshot is None
     assert one.notes() == ["CAP-16"]
@@ -272,7 +272,7 @@ def parked() -> One:
     one = fresh(scope=Scope.PRIVATE)
     one.refresh()
     one.fail(UNAUTHORIZED)
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.catalog.pacing.parked
     return one
 
@@ -295,7 +295,7 @@ def test_a_new_link_does_not_unpark() -> None:
     one.link()
     one.cover()
     one.allow()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.requests() == []
 
 
@@ -330,9 +330,9 @@ def test_a_refresh_during_a_walk_begins_one_more_afterwards() -> None:
     one.page("a", "b")
     assert len(one.publications()) == 1
     assert len(one.requests()) == 1
-    assert one.phase is Phase.REFRESHING
+    assert one.phase() is Phase.REFRESHING
     one.page("a", "b")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
 
 
 @rule("ATOM-24")
@@ -353,7 +353,7 @@ def test_a_read_joins_the_open_walk() -> None:
     one.read()
     assert one.catalog is before
     one.page("a", "b")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.requests() == []
 
 
@@ -374,7 +374,7 @@ def _lazy_kept() -> One:
     one.allow()
     one.read()
     one.page("a", "b")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     one.lose()
     return one
 
@@ -383,7 +383,7 @@ def test_a_wish_whose_walk_was_cut_off_is_remembered() -> None:
     one = _lazy_kept()
     one.link()
     one.allow()
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     one.refresh()
     assert one.catalog.walk is not None
     one.lose()
@@ -398,7 +398,7 @@ def test_lazy_lists_on_the_next_read_only() -> None:
     one.link()
     one.cover()
     one.allow()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.deadline_ms is None
     one.read()
     one.page("a")
@@ -450,7 +450,7 @@ def test_a_modern_list_that_rests_on_its_lifetime_survives() -> None:
     assert one.look().hit is Hit.HIT
     one.link()
     one.allow()
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.requests() == []
     assert one.snapshot is before
 
@@ -485,7 +485,7 @@ def test_other_credentials_withdraw_what_is_private_and_abandon_the_walk() -> No
     assert [type(told).__name__ for told in one.told][:1] == ["AbandonWalk"]
     assert "Withdraw" in [type(told).__name__ for told in one.told]
     assert one.look().hit is Hit.MISS
-    assert one.phase is Phase.INITIALIZING
+    assert one.phase() is Phase.INITIALIZING
 
 
 @rule("AUTH-03")
@@ -521,7 +521,7 @@ def test_there_and_back_again_confuses_nothing() -> None:
 def test_push_that_begins_after_the_listing_does_not_vouch_for_it() -> None:
     one = fresh(covered=False)
     one.cover()
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.doubt is Doubt.UNVOUCHED
     one.wake()
     one.page("a", "b")
@@ -533,7 +533,7 @@ def test_push_that_begins_during_a_walk_spoils_it() -> None:
     one = walking(covered=False)
     one.cover()
     one.page("a")
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert not one.catalog.vouched
 
 
@@ -569,7 +569,7 @@ def test_a_notice_that_was_not_declared_starts_nothing() -> None:
     one.allow(push=False)
     one.page("a")
     one.notice()
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.notes() == ["CAP-19"]
 
 

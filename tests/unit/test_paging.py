@@ -16,7 +16,7 @@ def test_the_empty_string_is_a_cursor() -> None:
     one.page("a", more="")
     (request,) = one.requests()
     assert request.cursor == ""
-    assert one.phase is Phase.DISCOVERING
+    assert one.phase() is Phase.DISCOVERING
     one.page("b")
     assert one.names == ("a", "b")
 
@@ -37,7 +37,7 @@ def test_a_repeated_cursor_does_not_end_a_walk() -> None:
     one = walking()
     for _ in range(3):
         one.page("a", more="same")
-        assert one.phase is Phase.DISCOVERING
+        assert one.phase() is Phase.DISCOVERING
     one.page("b")
     assert one.names == ("a", "b")
 
@@ -49,7 +49,7 @@ def test_an_endless_chain_is_a_failed_walk_and_publishes_nothing() -> None:
     one.page("a", more="1")
     one.page("b", more="2")
     one.page("c", more="3")
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.catalog.snapshot is None
     assert one.publications() == []
     assert one.notes() == ["DISC-16"]
@@ -62,7 +62,7 @@ def test_as_many_pages_as_the_bound_are_fine_if_the_last_ends_the_walk() -> None
     one.page("a", more="1")
     one.page("b", more="2")
     one.page("c")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
 
 
 @rule("DISC-16")
@@ -70,11 +70,11 @@ def test_items_are_bounded_even_on_the_last_page() -> None:
     one = walking(policy(items_max=3))
     one.page("a", "b", more="1")
     one.page("c", "d")
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.notes() == ["DISC-16"]
     exact = walking(policy(items_max=3))
     exact.page("a", "b", "c")
-    assert exact.phase is Phase.FRESH
+    assert exact.phase() is Phase.FRESH
 
 
 @rule("DISC-16")
@@ -84,7 +84,7 @@ def test_the_whole_walk_has_a_limit_of_its_own() -> None:
     one.later(90)
     one.page("a", more="1")
     assert one.wake() == 60
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert [told.serial for told in one.abandoned()] == [2]
 
 
@@ -95,7 +95,7 @@ def test_a_dead_cursor_starts_the_walk_over_without_backoff() -> None:
     one = walking()
     one.page("a", more="x")
     one.fail(INVALID_PARAMS)
-    assert one.phase is Phase.STALE
+    assert one.phase() is Phase.STALE
     assert one.catalog.pacing.failures == 0
     assert one.wake() == one.policy.gap_base_ms
     (request,) = one.requests()
@@ -129,7 +129,7 @@ def test_equal_duplicates_are_kept_once() -> None:
     one = walking()
     one.page("a", "b", more="x")
     one.page("b", "c")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.names == ("a", "b", "c")
     assert one.snapshot.ambiguous == frozenset()
 
@@ -140,11 +140,11 @@ def test_conflicting_duplicates_are_walked_again_and_then_named() -> None:
     one = walking()
     for _ in range(one.policy.spoiled_in_row_max - 1):
         one.page("a@1", "a@2", "b")
-        assert one.phase is Phase.STALE
+        assert one.phase() is Phase.STALE
         assert one.catalog.snapshot is None
         one.wake()
     one.page("a@1", "a@2", "b")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.snapshot.ambiguous == {"a"}
     assert one.names == ("a@1", "b")
 
@@ -153,11 +153,11 @@ def test_conflicting_duplicates_are_walked_again_and_then_named() -> None:
 def test_a_conflict_that_is_known_needs_no_further_walks() -> None:
     one = walking(policy(spoiled_in_row_max=1))
     one.page("a@1", "a@2")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     one.later(1_000)
     one.refresh()
     one.page("a@1", "a@2")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     (publish,) = one.publications()
     assert not publish.changed
 
@@ -168,7 +168,7 @@ def test_a_conflict_that_goes_away_leaves_no_mark() -> None:
     one.page("a@1", "a@2")
     one.wake()
     one.page("a@2")
-    assert one.phase is Phase.FRESH
+    assert one.phase() is Phase.FRESH
     assert one.snapshot.ambiguous == frozenset()
 
 

@@ -56,7 +56,7 @@ def test_the_generation_never_restarts() -> None:
     one.lose()
     one.link()
     one.allow(declared=False)
-    assert one.phase is Phase.UNSUPPORTED
+    assert one.phase() is Phase.UNSUPPORTED
     one.link()
     one.allow()
     one.page("a", "b")
