@@ -162,7 +162,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
         title=raw["title"],
         text=" ".join(raw["text"].split()),
         rules=tuple(raw["rules"]),
-        rule=raw["rule"],
+        rule=_rule_of(raw),
         source=tuple(Source(**source) for source in raw["source"]),
         strength=raw["strength"],
         severity=raw["severity"],
@@ -180,6 +180,11 @@ def _case(raw: Mapping[str, Any]) -> Case:
         steps=tuple(_step(step) for step in raw["steps"]),
         expect=tuple(_expectation(expect, raw) for expect in raw["expect"]),
     )
+
+
+def _rule_of(raw: Mapping[str, Any]) -> Mapping[str, str]:
+    """By revision the rule that a finding names: the first one, where the case does not say."""
+    return raw.get("rule") or dict.fromkeys(raw["revisions"], raw["rules"][0])
 
 
 def _pages(raw: Mapping[str, Any]) -> dict[str, s.Pages]:
@@ -241,7 +246,7 @@ def _expectation(raw: Mapping[str, Any], case: Mapping[str, Any]) -> Expectation
     ((op, given),) = raw.items()
     rule = given.get("rule")
     common: dict[str, Any] = {
-        "rule": case["rule"] if rule is None else dict.fromkeys(case["revisions"], rule),
+        "rule": _rule_of(case) if rule is None else dict.fromkeys(case["revisions"], rule),
         "severity": case["severity"] | given.get("severity", {}),
         "since": given.get("since"),
         "given": given.get("given"),
