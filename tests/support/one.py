@@ -72,8 +72,8 @@ class One:
         return self.catalog.snapshot
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(entry.canonical_json.decode() for entry in self.snapshot.items)
+    def names(self) -> list[str]:
+        return [entry.canonical_json.decode() for entry in self.snapshot.items]
 
     @property
     def deadline_ms(self) -> int | None:

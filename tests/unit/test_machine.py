@@ -38,7 +38,7 @@ def test_the_answer_to_a_request_that_timed_out_does_not_win() -> None:
     one.wake()
     one.page("new")
     one.page("old", serial=old)
-    assert one.names == ("new",)
+    assert one.names == ["new"]
 
 
 @rule("ATOM-13")
@@ -49,7 +49,7 @@ def test_the_same_answer_twice_counts_once() -> None:
     one.page("a", more="x", serial=serial)
     assert one.requests() == []
     one.page("b")
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
 
 
 def test_a_proof_about_the_published_list_skips_the_window() -> None:

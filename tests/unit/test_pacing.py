@@ -94,13 +94,13 @@ def test_a_notice_during_a_walk_leads_to_another_one() -> None:
     one.notice()
     one.page("old")
     assert one.phase() is Phase.STALE
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
     assert one.doubt is Doubt.NOTICED
     assert one.catalog.candidate is not None
     assert one.wake() == one.policy.gap_base_ms
     one.page("new")
     assert one.phase() is Phase.FRESH
-    assert one.names == ("new",)
+    assert one.names == ["new"]
     assert one.doubt is None
     assert one.catalog.candidate is None
 
@@ -117,7 +117,7 @@ def test_a_storm_publishes_spoiled_and_stays_stale() -> None:
             one.wake()
     (publish,) = one.publications()
     assert not publish.snapshot.clean
-    assert one.names == ("a@2",)
+    assert one.names == ["a@2"]
     assert one.doubt is not None
     assert one.look().hit is Hit.DOUBTED
     assert one.deadline_ms is not None
@@ -157,7 +157,7 @@ def test_a_failure_keeps_the_list_doubts_it_and_tries_again() -> None:
     one.refresh()
     one.fail()
     assert one.phase() is Phase.STALE
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
     assert one.doubt is Doubt.FAILED
     assert one.wake() == one.policy.backoff_base_ms
     assert len(one.requests()) == 1
@@ -169,7 +169,7 @@ def test_a_failure_in_the_middle_publishes_nothing() -> None:
     one.refresh()
     one.page("c", more="x")
     one.fail()
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
     assert one.publications() == []
     one.wake()
     (request,) = one.requests()
@@ -281,7 +281,7 @@ def parked() -> One:
 def test_an_authorization_failure_parks() -> None:
     one = parked()
     assert one.deadline_ms is None
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
     one.later(10**9)
     for ask in (one.tick, one.notice, one.read, one.tick):
         ask()
@@ -439,7 +439,7 @@ def test_a_legacy_list_is_doubted_when_the_link_is_lost_and_listed_again() -> No
     one.link()
     one.allow()
     assert len(one.requests()) == 1
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
 
 
 @rule("REC-05")
@@ -492,7 +492,7 @@ def test_other_credentials_withdraw_what_is_private_and_abandon_the_walk() -> No
 def test_a_public_list_stays() -> None:
     one = fresh(scope=Scope.PUBLIC)
     one.credentials("B")
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
 
 
 @rule("ATOM-12")

@@ -18,7 +18,7 @@ def test_the_empty_string_is_a_cursor() -> None:
     assert request.cursor == ""
     assert one.phase() is Phase.DISCOVERING
     one.page("b")
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
 
 
 @rule("DISC-02")
@@ -39,7 +39,7 @@ def test_a_repeated_cursor_does_not_end_a_walk() -> None:
         one.page("a", more="same")
         assert one.phase() is Phase.DISCOVERING
     one.page("b")
-    assert one.names == ("a", "b")
+    assert one.names == ["a", "b"]
 
 
 @rule("DISC-16")
@@ -101,7 +101,7 @@ def test_a_dead_cursor_starts_the_walk_over_without_backoff() -> None:
     (request,) = one.requests()
     assert request.cursor is None
     one.page("b")
-    assert one.names == ("b",)
+    assert one.names == ["b"]
 
 
 @rule("DISC-12")
@@ -130,7 +130,7 @@ def test_equal_duplicates_are_kept_once() -> None:
     one.page("a", "b", more="x")
     one.page("b", "c")
     assert one.phase() is Phase.FRESH
-    assert one.names == ("a", "b", "c")
+    assert one.names == ["a", "b", "c"]
     assert one.snapshot.ambiguous == frozenset()
 
 
@@ -146,7 +146,7 @@ def test_conflicting_duplicates_are_walked_again_and_then_named() -> None:
     one.page("a@1", "a@2", "b")
     assert one.phase() is Phase.FRESH
     assert one.snapshot.ambiguous == {"a"}
-    assert one.names == ("a@1", "b")
+    assert one.names == ["a@1", "b"]
 
 
 @rule("DISC-20")
