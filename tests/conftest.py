@@ -1,7 +1,11 @@
-"""Hypothesis profiles for the whole suite; HYPOTHESIS_PROFILE chooses, CI has its own default."""
+"""Hypothesis profiles for the whole suite; HYPOTHESIS_PROFILE chooses, CI has its own default.
+
+``--rewrite`` writes the golden dialogues of ``transcripts`` anew.
+"""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 WITHOUT_EXPLAIN = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
@@ -40,3 +44,9 @@ settings.register_profile("replay", deadline=None, phases=(Phase.explicit, Phase
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite", action="store_true", help="write golden files anew: read the diff"
+    )

@@ -63,6 +63,7 @@ def test_all_rows_are_told(chart: render.Chart, law: Chart) -> None:
 def test_every_change_of_phase_is_in_the_diagram(chart: render.Chart, law: Chart) -> None:
     """Drawn from the phase or its group, or told in the note of the phase it leads to."""
     drawn = render.mermaid(chart).splitlines()
+    assert not any(";" in text for text in drawn), "a semicolon ends a statement"
     for line in render.lines(chart):
         for phase in (phase for phase in line.phases if line.to):
             what = render.words(render.event_of(line.heard)), render.words(line.guard)

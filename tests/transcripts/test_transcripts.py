@@ -1,6 +1,5 @@
-"""Every dialogue goes as it is written down. ``RELIST_REWRITE=1`` writes it anew: read the diff."""
+"""Every dialogue goes as it is written down. ``pytest --rewrite`` writes it anew: read the diff."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,13 @@ TRANSCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_dialogue(path: Path) -> None:
+def test_dialogue(path: Path, request: pytest.FixtureRequest) -> None:
     told = path.read_text()
     came = played(told)
-    if os.environ.get("RELIST_REWRITE"):
+    if request.config.getoption("--rewrite"):
         path.write_text(came)
         return
-    assert came.splitlines() == told.splitlines(), "RELIST_REWRITE=1 rewrites it: read the diff"
+    assert came.splitlines() == told.splitlines(), "--rewrite writes it anew: read the diff"
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
