@@ -212,11 +212,13 @@ class _Run:
         self._all(heard)
 
     def credentials(self, heard: i.CredentialsChanged) -> None:
-        """Private lists go at once; then the link is renewed under the new credentials."""
+        """Private lists of another partition go at once; then the link is renewed.
+
+        New credentials within the partition (a refreshed token) end parking, too. Rule: FAIL-04.
+        """
         if heard.partition == self._catalogs[0].standing.partition:
             self.effects.append(Note("AUTH-03", "credentials changed within the partition"))
-        else:
-            self._all(heard)
+        self._all(heard)
         self.link(heard)
 
     def notice(self, heard: i.NoticeHeard) -> None:

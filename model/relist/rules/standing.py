@@ -29,7 +29,8 @@ def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, t
     Rule: AUTH-03, AUTH-06, FAIL-06.
     """
     state, effects = _unlink(catalog, to)
-    if state.snapshot is not None and state.snapshot.scope is Scope.PRIVATE:
+    foreign = heard.partition != catalog.standing.partition
+    if foreign and state.snapshot is not None and state.snapshot.scope is Scope.PRIVATE:
         state = evolve(state, snapshot=None, doubt=None)
         effects = (*effects, Withdraw(catalog.kind))
     return Step(
