@@ -124,10 +124,13 @@ class Policy:
         spread = delay * self.jitter_percent // 100
         return delay - self._jitter(owner, serial) % (spread + 1)
 
-    def poll_delay_ms(self, owner: str, serial: int) -> int:
-        """The opt-in polling period, spread downwards by jitter. Rule: TTL-11."""
-        period = self.poll_ms or 0
-        return period - self._jitter(owner, serial) % (period * self.jitter_percent // 100 + 1)
+    def next_poll_ms(self, now_ms: int, owner: str, serial: int) -> int | None:
+        """When the opt-in poll is due, its period spread downwards by jitter. Rule: TTL-11."""
+        period = self.poll_ms
+        if period is None:
+            return None
+        spread = period * self.jitter_percent // 100
+        return now_ms + period - self._jitter(owner, serial) % (spread + 1)
 
     def _jitter(self, owner: str, serial: int) -> int:
         text = b"\x00".join((self.seed, owner.encode(), str(serial).encode()))

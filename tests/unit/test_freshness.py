@@ -157,6 +157,17 @@ def test_polling_is_opt_in_and_has_its_own_period() -> None:
 @rule("TTL-11")
 def test_polls_are_spread_by_jitter() -> None:
     rules = policy(poll_ms=2_000, jitter_percent=50)
-    delays = {rules.poll_delay_ms("tools", serial) for serial in range(40)}
-    assert len(delays) > 20
-    assert all(1_000 <= delay <= 2_000 for delay in delays)
+    polls = {rules.next_poll_ms(500, "tools", serial) for serial in range(40)}
+    assert len(polls) > 20
+    assert all(at_ms is not None and 1_500 <= at_ms <= 2_500 for at_ms in polls)
+
+
+@rule("TTL-11")
+def test_polling_goes_on_when_a_kept_list_holds_on_a_new_link() -> None:
+    one = fresh(policy(poll_ms=2_000), covered=False, ttl_ms=10**6)
+    one.lose()
+    one.link()
+    one.allow()
+    assert one.phase() is Phase.FRESH
+    assert one.wake() == 2_000
+    assert len(one.requests()) == 1

@@ -85,9 +85,11 @@ def withdraw(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
     return _withdrawn(catalog, _offered(catalog, heard), to)
 
 
-def keep(catalog: Catalog, heard: i.ListingAllowed, _: Policy, to: Phase) -> Step:
-    """The kept list is still good. Rule: REC-05."""
-    return Step(evolve(catalog, phase=to, standing=_offered(catalog, heard)))
+def keep(catalog: Catalog, heard: i.ListingAllowed, policy: Policy, to: Phase) -> Step:
+    """The kept list is still good; opt-in polling goes on. Rule: REC-05, TTL-11."""
+    due_at_ms = policy.next_poll_ms(heard.now_ms, catalog.kind.value, catalog.serial)
+    pacing = evolve(catalog.pacing, due_at_ms=due_at_ms)
+    return Step(evolve(catalog, phase=to, standing=_offered(catalog, heard), pacing=pacing))
 
 
 def hold_back(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:

@@ -107,9 +107,7 @@ def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -
     """A complete, clean walk replaces the list as a whole and clears every doubt. Rule: ATOM-02."""
     walk = _last_page(catalog, heard, policy)
     snapshot = make_snapshot(catalog, walk, join(walk.pages), True, heard.now_ms, policy)
-    due_at_ms = None
-    if policy.poll_ms is not None:
-        due_at_ms = heard.now_ms + policy.poll_delay_ms(catalog.kind.value, catalog.serial)
+    due_at_ms = policy.next_poll_ms(heard.now_ms, catalog.kind.value, catalog.serial)
     return Step(
         Catalog(
             catalog.kind,
