@@ -421,9 +421,9 @@ class Play:
         self.hear(i.StalenessProved(kind, generation, self.now_ms))
 
     def credentials(self) -> None:
-        """The caller acts for somebody else, or for the first one again."""
+        """New credentials: of the same partition, of another, of the same, of the first again."""
         self.partitions += 1
-        self.hear(i.CredentialsChanged("AB"[self.partitions % 2], self.now_ms))
+        self.hear(i.CredentialsChanged("AB"[self.partitions // 2 % 2], self.now_ms))
 
     def wait(self, ms: int) -> None:
         """Time passes."""
