@@ -21,29 +21,61 @@ def generated() -> Mapping[Path, str]:
     return {ROOT / "specs" / name: text for name, text in made.items()}
 
 
+# --- which tests check what -----------------------------------------------------------------------
+
+SOURCES = {
+    "relist.check": ROOT / "model" / "relist" / "check",
+    "support": ROOT / "tests" / "support",
+}
+
+
 def all_in() -> Mapping[str, list[str]]:
-    """By family of invariants: the tests that check all of it."""
+    """By family of invariants: the tests that check all of it, by themselves or by their helpers.
+
+    Whoever imports a family's mapping of checks, or its ``broken``, checks all of it.
+    """
     found: dict[str, list[str]] = {}
-    for path, text in _tests():
+    for path, text in tests():
+        told = "\n".join((text, *helpers(text, set())))
         for about, (_, checks) in pages.CHECKS.items():
-            module = next(iter(checks.values())).__module__.rpartition(".")[2]
-            if re.search(rf"relist\.check\.{module} import|\b{module}\.broken\b", text):
+            family = next(iter(checks.values())).__module__.rpartition(".")[2]
+            if re.search(rf"\b{family}\.broken\(|from relist\.check\.{family} import ", told):
                 found.setdefault(about, []).append(path)
     return found
 
 
 def named_in() -> Mapping[str, list[str]]:
-    """By invariant: the tests that name it."""
+    """By invariant: the tests, and what helps them, that name it."""
+    named = [name for _, checks in pages.CHECKS.values() for name in checks]
     return {
-        name: [path for path, text in _tests() if f'"{name}"' in text]
-        for _, checks in pages.CHECKS.values()
-        for name in checks
+        name: [path for path, text in (*tests(), *_of(SOURCES["support"])) if f'"{name}"' in text]
+        for name in (*named, *pages.IN_THE_WORLD)
     }
 
 
-def _tests() -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+def tests() -> Iterator[tuple[str, str]]:
+    """All test files: path and text."""
+    yield from (test for test in _of(ROOT / "tests") if "/test_" in test[0])
+
+
+def _of(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.rglob("*.py")):
         yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def helpers(text: str, seen: set[Path]) -> Iterator[str]:
+    """The texts of the helpers that this one imports, and of theirs; pages check nothing."""
+    for package, module, names in re.findall(
+        r"^from (relist\.check|support)(?:\.(\w+))? import (.+|\([^)]+\))$", text, re.MULTILINE
+    ):
+        for name in [module] if module else re.findall(r"\w+", names):
+            path = SOURCES[package] / f"{name}.py"
+            if name in ("pages", "render") or path in seen or not path.exists():
+                continue
+            seen.add(path)
+            helper = path.read_text()
+            yield helper
+            yield from helpers(helper, seen)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,29 @@ CHECKS: Mapping[str, tuple[str, Mapping[str, Check]]] = {
 """The named checks by what they look at, and the environment in which they hold."""
 
 
+IN_THE_WORLD: Mapping[str, tuple[str, str]] = {
+    "freshness": (
+        "What is FRESH and vouched for is what the server lists now, or something that says"
+        " otherwise (a notice, the end of push, a cut) is on the wire or owed.",
+        "no notice is lost while connected",
+    ),
+    "never-torn": (
+        "What is FRESH and vouched for shows one moment of the server, not pages of several.",
+        "answers and notices share one ordered stream, and a change is announced with it",
+    ),
+    "recovers": (
+        "When the server is quiet and answers in time, the client comes to an undoubted list and"
+        " keeps it; unless it is parked or the kind is unsupported.",
+        "any",
+    ),
+    "converges": (
+        "The same, and the list is what the server lists.",
+        "no notice is lost while connected, or lists expire and somebody reads",
+    ),
+}
+"""What depends on what the wire does: promise and environment, by name. Checked by worlds."""
+
+
 def invariants_page(
     regenerate: str, all_in: Mapping[str, Sequence[str]], named_in: Mapping[str, Sequence[str]]
 ) -> str:
@@ -168,6 +191,19 @@ def invariants_page(
                 ],
             ),
         ]
+    told += [
+        "## Of a client and its server, by environment\n",
+        "These speak of what the server lists, so a world with a server is needed to check them."
+        " Without any promise about the wire only the last good list, a lifetime or a new"
+        " connection helps.\n",
+        markdown_table(
+            ("name", "promise", "environment", "named in"),
+            [
+                (f"`{name}`", promise, environment, _files(named_in.get(name, ())))
+                for name, (promise, environment) in IN_THE_WORLD.items()
+            ],
+        ),
+    ]
     return "\n".join(told)
 
 
