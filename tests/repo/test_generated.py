@@ -75,10 +75,12 @@ def test_every_change_of_phase_is_in_the_diagram(chart: render.Chart, law: Chart
 
 
 @BOTH
-def test_scxml_runs_on_the_engine_as_the_table_does(chart: render.Chart, law: Chart) -> None:
+def test_scxml_runs_on_the_engine_as_the_table_does(
+    chart: render.Chart, law: Chart, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The library's own import of our SCXML goes where ``step`` goes, from every state met.
 
-    Its guards are attributes of the model, set to what our guards say.
+    Its guards are attributes of the model, set to what our guards say; its log names the action.
     """
     made: Any = load(render.scxml(chart), format="scxml")
 
@@ -100,6 +102,7 @@ def test_scxml_runs_on_the_engine_as_the_table_does(chart: render.Chart, law: Ch
                 machine.current_state_value = state.phase.value
                 machine.send(render.event_of(type(heard)))
                 assert machine.current_state_value == row.target.value
+                assert capsys.readouterr().out == f"do: {row.action.__name__!r}\n"
                 seen.add((state.phase, type(heard)))
     assert len(seen) == law.declared + law.default, "cells were not visited"
 
