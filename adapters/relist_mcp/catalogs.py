@@ -14,8 +14,10 @@ from typing import Any
 
 import anyio
 import anyio.abc
+from mcp import MCPError
 from mcp.shared.dispatcher import CallOptions
-from mcp_types import CallToolResult
+from mcp_types import INTERNAL_ERROR, CallToolResult
+from pydantic import ValidationError
 
 from relist import effects as e
 from relist import inputs as i
@@ -27,14 +29,15 @@ from relist.policy import Policy
 from relist.rules.guards import wake_ms
 from relist.session import Session
 from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
-from relist_mcp.connection import Connection
-from relist_mcp.observed import now_ms
-from relist_mcp.speech import NAME_HEADER, Voice
+from relist_mcp.connection import Connection, Host
+from relist_mcp.exchange import now_ms
+from relist_mcp.speech import Voice
 from relist_mcp.targets import Target
 
 logger = logging.getLogger("relist_mcp")
 
 CLIENT_INFO = {"name": "relist", "version": version("relist")}
+INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
 _ENDED = (LinkPhase.CLOSED, LinkPhase.PARKED, LinkPhase.REFUSED)
 
 
@@ -50,6 +53,9 @@ class Catalogs:
         self._core = Relist(target.wire, policy)
         self._voice = Voice(CLIENT_INFO, {})
         self._inbox: deque[SessionInput] = deque()
+        self._told = 0
+        self._fed = 0
+        self._over = False
         self._wake = anyio.Event()
         self._moved = anyio.Event()
         self._connections: dict[int, Connection] = {}
@@ -65,19 +71,22 @@ class Catalogs:
         ``policy`` defaults to ``Policy`` with a random seed. Entering does not wait for the server.
         """
         catalogs = cls(target, policy or Policy(seed=os.urandom(16)))
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            catalogs._tasks = tasks
-            tasks.start_soon(catalogs._loop)
-            catalogs.tell(i.ConnectWanted(now_ms()))
-            try:
-                yield catalogs
-            except Exception as error:  # raised below: not as a group, which nobody expects
-                failure = error
-            await catalogs._close()
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        failure: BaseException | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                catalogs._tasks = tasks
+                tasks.start_soon(catalogs._loop)
+                catalogs.tell(i.ConnectWanted(now_ms()))
+                try:
+                    yield catalogs
+                except (Exception, KeyboardInterrupt, SystemExit) as error:
+                    failure = error
+                await catalogs._close()
+                tasks.cancel_scope.cancel()
+        finally:
+            catalogs._end()
+            if failure is not None:  # as it is: nobody expects a group
+                raise failure
 
     # --- what an application asks -----------------------------------------------------------------
 
@@ -93,34 +102,51 @@ class Catalogs:
     async def get(self, kind: Kind) -> Reading:
         """The list, asked for if what is held is expired, doubted or missing.
 
-        Waits for the walk that serves the wish, or until it fails once: then what is held comes
-        back with its doubt. Bound the wait with ``anyio.fail_after``.
+        Returns at once what is fresh or unsupported. Else it returns after the walk that serves the
+        wish, or once that walk or the link has failed (what is held comes back with its doubt), or
+        the link is closed, parked or refused. Each wait has a limit or a backoff of the policy, so
+        it always returns, but perhaps late: bound it with ``anyio.fail_after``.
         """
         reading = self.read(kind)
         if reading.hit in (Hit.HIT, Hit.UNSUPPORTED):
             return reading
-        asked = self._core.session
-        self.tell(i.ReadWanted(kind, now_ms()))
-        return await self._served(kind, asked)
+        return await self._served(kind, i.ReadWanted)
 
     async def refresh(self, kind: Kind) -> Reading:
-        """The list as of a walk begun after this call; several calls share one."""
-        asked = self._core.session
-        self.tell(i.RefreshWanted(kind, now_ms()))
-        return await self._served(kind, asked)
+        """The list as of a walk begun after this call; several calls share one.
 
-    async def _served(self, kind: Kind, asked: Session) -> Reading:
-        while self._inbox or not _is_served(asked, self._core.session, kind):
+        Tries once more, too, what waits for a backoff or for credentials. Returns as ``get`` does.
+        """
+        return await self._served(kind, i.RefreshWanted)
+
+    async def _served(
+        self, kind: Kind, wish: type[i.ReadWanted] | type[i.RefreshWanted]
+    ) -> Reading:
+        asked = self._core.session
+        ticket = self.tell(wish(kind, now_ms()))
+        while self._fed < ticket or not _is_served(asked, self._core.session, kind):
+            if self._fed >= ticket and _is_quiet(self._core.session.catalog(kind), self._policy):
+                ticket = self.tell(wish(kind, now_ms()))  # lazy, and the walk was spoiled
             await self._moved.wait()
         return self.read(kind)
 
     async def idle(self) -> None:
-        """Return once nothing is under way that would go on without a new stimulus."""
-        while self._inbox or not _is_idle(self._core.session, self._core.policy):
+        """Return once nothing is under way that would go on without a new stimulus.
+
+        That is: each declared kind is fresh, or waits for a wish (lazy) or for credentials; no
+        request is outstanding, no walk or subscription is due; or the link is closed, parked or
+        refused. Does not return while a server is away or keeps failing, since there is always a
+        next try: bound it with ``anyio.fail_after``.
+        """
+        while self._inbox or not _is_idle(self._core.session, self._policy):
             await self._moved.wait()
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool. Raises NotConnected without a live link, MCPError for an error answer."""
+        """Call a tool, once the link is live.
+
+        Raises NotConnected if the link is closed, parked, refused or just lost, and MCPError for an
+        error answer, a lost transport, or a result of the wrong shape.
+        """
         while not self._is_live():
             if self._core.session.link.phase in _ENDED:
                 raise NotConnected(self._core.session.link.phase.value)
@@ -129,23 +155,38 @@ class Catalogs:
         if tap is None:
             raise NotConnected("the transport has just been lost")
         params, headers = self._voice.envelope(
-            "tools/call", {"name": name, "arguments": dict(arguments)}
+            "tools/call", {"name": name, "arguments": dict(arguments)}, name
         )
-        options: CallOptions = {"headers": {**headers, NAME_HEADER: name}}
-        return CallToolResult.model_validate(
-            await tap.send_raw_request("tools/call", params, options)
-        )
+        options: CallOptions = {"headers": headers}
+        answer = await tap.send_raw_request("tools/call", params, options)
+        try:
+            return CallToolResult.model_validate(answer)
+        except ValidationError:
+            # Not chained: the reason quotes what the server sent.
+            raise MCPError(INTERNAL_ERROR, "malformed result of tools/call") from None
 
     def _is_live(self) -> bool:
         link = self._core.session.link
         return link.phase is LinkPhase.LIVE and link.epoch in self._connections
 
+    @property
+    def _policy(self) -> Policy:
+        return self._core.policy
+
     # --- the loop ---------------------------------------------------------------------------------
 
-    def tell(self, heard: SessionInput) -> None:
-        """Queue an input; the loop feeds it to the core in order."""
-        self._inbox.append(heard)
-        self._wake.set()
+    def tell(self, heard: SessionInput) -> int:
+        """Queue an input; the loop feeds it to the core in order. Returns how many were told."""
+        if not self._over:
+            self._inbox.append(heard)
+            self._told += 1
+            self._wake.set()
+        return self._told
+
+    async def _room(self) -> None:
+        """Wait until the core has caught up with what it was told."""
+        while len(self._inbox) >= INBOX_MAX:
+            await self._moved.wait()
 
     async def _loop(self) -> None:
         while True:
@@ -159,25 +200,25 @@ class Catalogs:
             with anyio.move_on_after(wait_s):
                 await self._wake.wait()
             if deadline_ms is not None and now_ms() >= deadline_ms:
-                self._inbox.append(i.TimePassed(now_ms()))
+                self.tell(i.TimePassed(now_ms()))
 
     def _feed(self, heard: SessionInput) -> None:
         self._core.receive(heard)
+        self._fed += 1
         link = self._core.session.link
         self._voice.settle(link.era, link.version)
         for effect in self._core.effects():
             self._perform(effect)
 
     def _perform(self, effect: Effect) -> None:
-        epoch = self._core.session.link.epoch
         match effect:
             case e.OpenTransport():
                 self._open(effect.epoch)
             case e.CloseTransport():
-                if (connection := self._connections.pop(effect.epoch, None)) is not None:
+                if (connection := self._connections.get(effect.epoch)) is not None:
                     connection.close()
-            case _ if (connection := self._connections.get(epoch)) is not None:
-                self._say(connection, effect)
+            case _ if (current := self._connections.get(self._core.session.link.epoch)) is not None:
+                self._say(current, effect)
             case _:
                 pass  # what it was about went with its transport
 
@@ -186,28 +227,43 @@ class Catalogs:
             case e.RequestPage() | e.RequestDiscover() | e.RequestInitialize() | e.OpenListen():
                 connection.ask(effect)
             case e.SendInitialized():
-                connection.send(self._voice.initialized())
+                connection.welcome()
             case e.AbandonWalk() | e.CancelListen():
                 connection.cancel(effect)
             case _:
                 logger.debug("%s", effect)
 
     def _open(self, epoch: int) -> None:
-        connection = Connection(epoch, self._voice, self.tell, lambda: self._core.session.listen)
-        self._connections[epoch] = connection
         assert self._tasks is not None
-        self._tasks.start_soon(connection.run, self._target)
+        host = Host(self.tell, self._room, lambda: self._core.session.listen)
+        self._connections[epoch] = Connection(epoch, self._target, self._voice, host)
+        self._tasks.start_soon(self._run, epoch)
+
+    async def _run(self, epoch: int) -> None:
+        try:
+            await self._connections[epoch].run()
+        finally:
+            del self._connections[epoch]
 
     async def _close(self) -> None:
         """Close the link in good order, within the grace of its transports."""
-        running = list(self._connections.values())
-        self._feed(i.CloseWanted(now_ms()))
-        for connection in running:
+        ticket = self.tell(i.CloseWanted(now_ms()))
+        while self._fed < ticket:
+            await self._moved.wait()
+        for connection in list(self._connections.values()):
             await connection.closed.wait()
+
+    def _end(self) -> None:
+        """Nothing is heard any more; whoever still waits is told that the link is closed."""
+        self._over = True
+        self._inbox.clear()
+        self._fed = self._told
+        self._core.receive(i.CloseWanted(now_ms()))
+        self._moved.set()
 
 
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
-    """Whether a wish made at ``asked`` has been served, or has failed once."""
+    """Whether a wish made at ``asked`` and fed since has been served, or has failed once."""
     before, after = asked.catalog(kind), now.catalog(kind)
     if after.phase is Phase.UNSUPPORTED or after.pacing.parked or now.link.phase in _ENDED:
         return True
@@ -215,22 +271,25 @@ def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
         return True
     if after.wanted or after.walk is not None:
         return False
-    listed = after.snapshot is not None and after.snapshot is not before.snapshot
-    return listed or after.pacing.failures > before.pacing.failures
+    if after.phase is Phase.FRESH or after.pacing.failures > before.pacing.failures:
+        return True
+    return after.snapshot is not None and after.snapshot is not before.snapshot
 
 
 def _is_idle(session: Session, policy: Policy) -> bool:
-    link = session.link.phase
+    link, listen = session.link.phase, session.listen
     if link in _ENDED:
         return True
     return (
         link is LinkPhase.LIVE
-        and session.listen.phase in (ListenPhase.OFF, ListenPhase.OPEN)
+        and listen.phase is not ListenPhase.ASKED
+        and listen.due_at_ms is None
         and all(_is_quiet(catalog, policy) for catalog in session.catalogs)
     )
 
 
 def _is_quiet(catalog: Catalog, policy: Policy) -> bool:
+    """Whether nothing becomes of this catalog by itself."""
     if catalog.phase is Phase.STALE:
         return wake_ms(catalog, policy) is None
     return catalog.phase in (Phase.FRESH, Phase.UNSUPPORTED)

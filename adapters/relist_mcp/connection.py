@@ -1,19 +1,19 @@
 """One epoch's transport: opened, written to, heard, closed. It decides nothing."""
 
 import logging
-import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
+from attrs import frozen
 from mcp.client.session import ClientSession
 from mcp_types import JSONRPCMessage
 
 from relist import inputs as i
 from relist.effects import AbandonWalk, CancelListen
 from relist.inputs import SessionInput
-from relist.values import Failure, Listen
-from relist_mcp.hearing import Hearing, request_id
-from relist_mcp.observed import Ears, Exchange, now_ms
+from relist.values import Failure, Listen, Wire
+from relist_mcp.exchange import Exchange, WireId, now_ms
+from relist_mcp.hearing import Hearing
 from relist_mcp.speech import Frame, RequestEffect, Voice
 from relist_mcp.tap import Tap
 from relist_mcp.targets import Target
@@ -21,87 +21,137 @@ from relist_mcp.targets import Target
 logger = logging.getLogger("relist_mcp")
 
 CLOSE_GRACE_S = 3.0
+OUTBOX_MAX = 256  # frames that wait to be written; a peer that takes none of them is gone
+
+
+@frozen
+class Host:
+    """What a connection needs of the loop that owns it.
+
+    ``tell`` takes what is heard, in order; ``room`` waits until the loop has caught up; ``listen``
+    is the state of the channel for notices.
+    """
+
+    tell: Callable[[SessionInput], object]
+    room: Callable[[], Awaitable[None]]
+    listen: Callable[[], Listen]
 
 
 class Connection:
-    """The transport of one epoch. ``tell`` takes what is heard, in order."""
+    """The transport of one epoch. Tells its host nothing more once it is lost or closed."""
 
-    def __init__(
-        self,
-        epoch: int,
-        voice: Voice,
-        tell: Callable[[SessionInput], None],
-        listen: Callable[[], Listen],
-    ) -> None:
+    def __init__(self, epoch: int, target: Target, voice: Voice, host: Host) -> None:
         self._epoch = epoch
+        self._target = target
         self._voice = voice
-        self._tell = tell
-        self._listen = listen
-        self._hearing = Hearing(epoch)
+        self._host = host
+        self._hearing = Hearing()
+        self._in_session = False
+        self._over = False
         self._scope = anyio.CancelScope()
-        self._outbox, self._to_send = anyio.create_memory_object_stream[Frame](math.inf)
+        self._outbox, self._to_send = anyio.create_memory_object_stream[Frame](OUTBOX_MAX)
         self.tap: Tap | None = None
         self.closed = anyio.Event()
 
-    async def run(self, target: Target) -> None:
+    async def run(self) -> None:
         """Open the transport, then send what is queued, until it ends or is closed."""
         try:
             with self._scope, self._outbox, self._to_send:
-                await self._converse(target)
+                await self._converse()
         except Exception as error:
             # Untrusted text may stand in the message: the type says enough.
             logger.debug("transport of epoch %d: %s", self._epoch, type(error).__name__)
         finally:
             self.tap = None
             self.closed.set()
-        self._tell(i.TransportLost(self._epoch, now_ms()))
+        self._lose()
 
-    async def _converse(self, target: Target) -> None:
-        ears = Ears(self._on_exchange, self._on_stream_opened, self._on_stream_ended)
-        async with target.open(ears) as (read, write):
-            tap = Tap(read, write, self._on_frame, self._scope.cancel)
+    async def _converse(self) -> None:
+        async with self._target.open(self) as (read, write):
+            tap = Tap(read, write, self._on_frame, self._host.room, self._lose)
             async with ClientSession(dispatcher=tap):
                 self.tap = tap
                 self._tell(i.TransportOpened(self._epoch, now_ms()))
                 async for frame in self._to_send:
                     await tap.post(*frame)
 
+    # --- what the loop wants ----------------------------------------------------------------------
+
     def ask(self, effect: RequestEffect) -> None:
         """Queue the request that an effect asks for."""
-        self.send(self._voice.request(self._hearing.expect(effect), effect))
+        self._send(self._voice.request(self._hearing.expect(effect), effect))
 
     def cancel(self, effect: AbandonWalk | CancelListen) -> None:
-        """Queue the cancellation of a request."""
-        self.send(self._voice.cancel(request_id(effect), "no longer awaited"))
+        """Queue the cancellation of a request, if it was made on this transport."""
+        wire_id = self._hearing.give_up(effect)
+        if wire_id is not None:
+            self._send(self._voice.cancel(wire_id, "no longer awaited"))
 
-    def send(self, frame: Frame) -> None:
-        """Queue a frame; dropped once the transport is closed."""
-        try:
-            self._outbox.send_nowait(frame)
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            logger.debug("dropped a frame: epoch %d is closed", self._epoch)
+    def welcome(self) -> None:
+        """Queue ``notifications/initialized``.
+
+        Over HTTP the SDK opens no stream without a session: nobody needs to wait for one.
+        """
+        self._send(self._voice.initialized())
+        if self._target.wire is Wire.HTTP and not self._in_session:
+            failure = Failure("no stream without a session")
+            self._tell(i.PushEnded(self._host.listen().serial, failure, now_ms()))
 
     def close(self) -> None:
         """End in good order within a grace, so that a legacy session can be given back."""
+        self._over = True
         self._outbox.close()
         self._scope.deadline = min(self._scope.deadline, anyio.current_time() + CLOSE_GRACE_S)
 
-    def _on_frame(self, message: JSONRPCMessage) -> None:
+    def _send(self, frame: Frame) -> None:
+        try:
+            self._outbox.send_nowait(frame)
+        except anyio.WouldBlock:
+            self._lose()
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            logger.debug("dropped a frame: epoch %d is closed", self._epoch)
+
+    def _lose(self) -> None:
+        """The peer is gone. The host hears of it at once, not only when all is cleaned up."""
+        self._tell(i.TransportLost(self._epoch, now_ms()))
+        self._over = True
+        self._scope.cancel()
+
+    def _tell(self, heard: SessionInput) -> None:
+        if not self._over:
+            self._host.tell(heard)
+
+    # --- what is heard ----------------------------------------------------------------------------
+
+    def _on_frame(self, message: JSONRPCMessage) -> bool:
+        """Whether the frame was for the core."""
         heard = self._hearing.hear(message, now_ms())
-        while self._hearing.notes:
-            logger.debug("noted: %s", self._hearing.notes.pop(0))
+        for note in self._hearing.notes:
+            logger.debug("noted: %s", note)
+        self._hearing.notes.clear()
         if heard is not None:
             self._tell(heard)
+        return heard is not None
 
-    def _on_exchange(self, wire_id: str | int, exchange: Exchange) -> None:
+    def on_exchange(self, wire_id: WireId, exchange: Exchange) -> None:
+        """Keep it until the frame that it explains. See ``Ears``."""
+        self._in_session = self._in_session or exchange.names_session
         self._hearing.exchange(wire_id, exchange)
-        if exchange.status == 404 and exchange.in_session:
-            self._tell(i.SessionExpired(self._epoch, now_ms()))
 
-    def _on_stream_opened(self) -> None:
-        listen = self._listen()
+    def on_expired(self) -> None:
+        """Rule: LIFE-12. See ``Ears``."""
+        self._tell(i.SessionExpired(self._epoch, now_ms()))
+
+    def on_undelivered(self) -> None:
+        """A session that never began is of no use. See ``Ears``."""
+        self._lose()
+
+    def on_stream_opened(self) -> None:
+        """Whatever was declared is carried from now on. See ``Ears``."""
+        listen = self._host.listen()
         self._tell(i.PushOpened(listen.serial, listen.channels, now_ms()))
 
-    def _on_stream_ended(self, status: int | None) -> None:
+    def on_stream_ended(self, status: int | None) -> None:
+        """Nothing is carried any more. See ``Ears``."""
         failure = None if status is None else Failure("no stream", None, status)
-        self._tell(i.PushEnded(self._listen().serial, failure, now_ms()))
+        self._tell(i.PushEnded(self._host.listen().serial, failure, now_ms()))

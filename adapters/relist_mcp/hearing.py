@@ -1,9 +1,15 @@
 """From frames to inputs, in the order received. Decides nothing: it only names what was heard."""
 
 import json
-from collections import OrderedDict
+from collections import deque
 
-from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
+from mcp_types import (
+    CONNECTION_CLOSED,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCResponse,
+)
 
 from relist import effects as e
 from relist import inputs as i
@@ -18,11 +24,12 @@ from relist.messages import (
     read_versions,
 )
 from relist.values import Failure
-from relist_mcp.observed import Exchange
+from relist_mcp.exchange import Exchange, WireId
 from relist_mcp.speech import RequestEffect
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
-_KEPT = 4096  # requests without an answer that are remembered; older ones count as unknown
+_LATE_MAX = 64  # given up requests whose late answers are still told apart
+_CUT = "SSE stream"  # how the SDK's own words begin where a stream ended without an answer
 
 
 def canonical(value: object) -> bytes:
@@ -52,35 +59,48 @@ def listen_id(serial: int) -> str:
 class Hearing:
     """What one transport says, as inputs. Remembers which request each id belongs to."""
 
-    def __init__(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._asked: OrderedDict[str | int, RequestEffect] = OrderedDict()
-        self._exchanges: dict[str | int, Exchange] = {}
+    def __init__(self) -> None:
+        self._asked: dict[WireId, RequestEffect] = {}
+        self._given_up: deque[str] = deque()
+        self._exchanges: dict[WireId, Exchange] = {}
         self.notes: list[Note] = []
 
     def expect(self, effect: RequestEffect) -> str:
         """A request is about to be sent; returns its id."""
         wire_id = request_id(effect)
         self._asked[wire_id] = effect
-        while len(self._asked) > _KEPT:
-            self._asked.popitem(last=False)
         return wire_id
 
-    def exchange(self, wire_id: str | int, exchange: Exchange) -> None:
+    def give_up(self, effect: e.AbandonWalk | e.CancelListen) -> str | None:
+        """The id of a request that nobody awaits any more; None if it is not outstanding here.
+
+        Its late answer is still told to the core, which knows it for late, unless it comes after
+        those of many others.
+        """
+        wire_id = request_id(effect)
+        if wire_id not in self._asked:
+            return None
+        self._given_up.append(wire_id)
+        if len(self._given_up) > _LATE_MAX:
+            self._forget(self._given_up.popleft())
+        return wire_id
+
+    def exchange(self, wire_id: WireId, exchange: Exchange) -> None:
         """How the HTTP exchange of a request went; comes before the frame that ends it."""
         if wire_id in self._asked:
             self._exchanges[wire_id] = exchange
+
+    def _forget(self, wire_id: WireId) -> tuple[RequestEffect | None, Exchange | None]:
+        return self._asked.pop(wire_id, None), self._exchanges.pop(wire_id, None)
 
     def hear(self, message: JSONRPCMessage, now_ms: int) -> i.SessionInput | None:
         """What this frame means to the core; None if nothing."""
         match message:
             case JSONRPCResponse(id=wire_id):
-                self._exchanges.pop(wire_id, None)
-                effect = self._asked.pop(wire_id, None)
+                effect, _ = self._forget(wire_id)
                 return None if effect is None else self._answer(effect, message.result, now_ms)
             case JSONRPCError(id=wire_id) if wire_id is not None:
-                exchange = self._exchanges.pop(wire_id, None)
-                effect = self._asked.pop(wire_id, None)
+                effect, exchange = self._forget(wire_id)
                 if effect is None:
                     return None
                 return _failed(effect, _failure(message, exchange), now_ms)
@@ -120,9 +140,8 @@ class Hearing:
             return i.PushOpened(_tag(params) or 0, read_granted(params), now_ms)
         if message.method == "notifications/cancelled":
             serial = _serial(params.get("requestId"))
-            if serial > 0:
-                self._asked.pop(listen_id(serial), None)
-                return i.PushEnded(serial, None, now_ms)
+            effect, _ = self._forget(listen_id(serial))
+            return None if effect is None else i.PushEnded(serial, None, now_ms)
         return None
 
 
@@ -154,7 +173,7 @@ def _failure(message: JSONRPCError, exchange: Exchange | None) -> Failure:
         if exchange.error is None:
             return Failure("refused", None, exchange.status, exchange.retry_after_ms)
         return read_failure(exchange.error, exchange.status, exchange.retry_after_ms)
-    if message.error.message.startswith("SSE stream"):  # the SDK's words for a cut stream
+    if message.error.code == CONNECTION_CLOSED and message.error.message.startswith(_CUT):
         return Failure("stream ended without an answer")
     return read_failure(error)
 

@@ -1,50 +1,51 @@
 """An HTTP transport that tells what the SDK hides: status, Retry-After, cuts, the GET stream.
 
-It also keeps the SDK's transport alive: an exchange that fails on the network becomes a synthetic
-answer, since one refused connection must not end a stateless link (DESIGN, section 3, epoch).
+It also keeps the SDK's transport alive and bounded: an exchange that fails on the network becomes
+a synthetic answer, since one refused connection must not end a stateless link (DESIGN, section 3,
+epoch); a notification that is not accepted in time blocks nobody; a cancelled request is let go of;
+the GET stream is asked for until it is granted. What the SDK does otherwise: specs/sdk-notes.md.
 """
 
-import json
-from collections.abc import AsyncIterator, Callable
-from email.utils import parsedate_to_datetime
+from collections.abc import Mapping
+from contextvars import ContextVar
 from http import HTTPMethod
-from typing import Any
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import anyio
 import httpx2
-from attrs import frozen
+from mcp.shared.inbound import MCP_METHOD_HEADER
 
+from relist.failures import METHOD_NOT_FOUND
 from relist.messages import is_object
+from relist_mcp.body import BODY_MAX, ERROR_BODY_MAX, Body, Line, read_whole
+from relist_mcp.exchange import (
+    SESSION_HEADER,
+    Ears,
+    Exchange,
+    WireId,
+    error_of,
+    media_type,
+    message_of,
+    retry_after_ms,
+    wire_id_of,
+)
 
-_BODY_MAX = 1_000_000  # bytes of an error body that are looked at
 SYNTHETIC_STATUS = 599
+NOTIFY_LIMIT_S = 10.0
+STREAM_PAUSE_S = 1.0
+STREAM_PAUSE_MAX_S = 60.0
+
+# What the running task asked by POST: a GET of the same task resumes the answer to it.
+_asking: ContextVar[tuple[WireId, Line] | None] = ContextVar("relist_asking", default=None)
 
 
-@frozen
-class Exchange:
-    """How a POST went: status (None: the network failed), Retry-After, the error object it held.
+class _Outcome(NamedTuple):
+    """An answer as the SDK gets it, and as it really was (None: there was none)."""
 
-    ``in_session``: the request named a legacy session.
-    """
-
+    response: httpx2.Response
     status: int | None
-    retry_after_ms: int | None
     error: object
-    in_session: bool
-
-
-class Ears:
-    """What an observed transport reports; the connection fills it in."""
-
-    def __init__(
-        self,
-        on_exchange: Callable[[str | int, Exchange], None],
-        on_stream_opened: Callable[[], None],
-        on_stream_ended: Callable[[int | None], None],
-    ) -> None:
-        self.on_exchange = on_exchange
-        self.on_stream_opened = on_stream_opened
-        self.on_stream_ended = on_stream_ended
 
 
 class ObservedTransport(httpx2.AsyncBaseTransport):
@@ -53,111 +54,180 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, inner: httpx2.AsyncBaseTransport, ears: Ears) -> None:
         self._inner = inner
         self._ears = ears
+        self._lines: WeakValueDictionary[WireId, Line] = WeakValueDictionary()
+        self._expired = False
+        self._streamed = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it, and report."""
+        if request.method == HTTPMethod.POST:
+            message = message_of(request)
+            wire_id = wire_id_of(message)
+            if wire_id is not None and "method" in message:
+                return await self._ask(request, wire_id)
+            return await self._notify(request, message)
         if request.method == HTTPMethod.GET:
-            return await self._stream(request)
-        request_id = _request_id(request)
-        in_session = "mcp-session-id" in request.headers
-        try:
-            response = await self._inner.handle_async_request(request)
-            error = await _error_of(response) if response.status_code >= 400 else None
-        except httpx2.TransportError:
-            if request_id is not None:
-                self._ears.on_exchange(request_id, Exchange(None, None, None, in_session))
-            return httpx2.Response(SYNTHETIC_STATUS, request=request)
-        if request_id is not None:
-            exchange = Exchange(response.status_code, _retry_after_ms(response), error, in_session)
-            self._ears.on_exchange(request_id, exchange)
-        if error is None and response.status_code < 400:
-            body = _Mended(response.stream, lambda: None)
-            return _with_stream(response, body)
-        return response
-
-    async def _stream(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            response = await self._inner.handle_async_request(request)
-        except httpx2.TransportError:
-            self._ears.on_stream_ended(None)
-            return httpx2.Response(SYNTHETIC_STATUS, request=request)
-        if response.status_code >= 400:
-            self._ears.on_stream_ended(response.status_code)
-            return response
-        self._ears.on_stream_opened()
-        return _with_stream(
-            response, _Mended(response.stream, lambda: self._ears.on_stream_ended(None))
-        )
+            asked = _asking.get()
+            return await (self._stream(request) if asked is None else self._resume(request, *asked))
+        if self._expired:  # a session that the server does not know is not given back
+            return httpx2.Response(204, request=request)
+        return (await self._send(request, Line())).response
 
     async def aclose(self) -> None:
         """Close the wrapped transport."""
         await self._inner.aclose()
 
+    # --- the four things that the SDK sends -------------------------------------------------------
 
-class _Mended(httpx2.AsyncByteStream):
-    """A body that ends where the network breaks it, and says that it ended."""
+    async def _ask(self, request: httpx2.Request, wire_id: WireId) -> httpx2.Response:
+        """A request. In the modern era the end of its stream is final: nothing can be resumed."""
+        line = self._lines[wire_id] = Line()
+        _asking.set((wire_id, line))
+        outcome = await self._send(request, line)
+        self._ears.on_exchange(wire_id, _exchange(outcome))
+        if outcome.status is None or outcome.status >= 400:
+            return outcome.response
+        return self._heard(
+            outcome.response, wire_id, line, final=MCP_METHOD_HEADER in request.headers
+        )
 
-    def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
-        self._inner = inner
-        self._on_end = on_end
+    async def _resume(
+        self, request: httpx2.Request, wire_id: WireId, line: Line
+    ) -> httpx2.Response:
+        """The SDK asks for the rest of an answer that was cut; only the legacy era can do so."""
+        outcome = await self._send(request, line)
+        if outcome.status is None or outcome.status >= 400:
+            return outcome.response
+        self._ears.on_exchange(wire_id, _exchange(outcome))
+        return self._heard(outcome.response, wire_id, line, final=False)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def _notify(
+        self, request: httpx2.Request, message: Mapping[str, object]
+    ) -> httpx2.Response:
+        """A notification, or an answer to the server. The SDK sends nothing else meanwhile."""
+        outcome = _Outcome(_synthetic(request), None, None)
+        with anyio.move_on_after(NOTIFY_LIMIT_S):
+            outcome = await self._send(request, Line())
+        if message.get("method") == "notifications/cancelled":
+            self._sever(message.get("params"))
+        accepted = outcome.status is not None and outcome.status < 400
+        if message.get("method") == "notifications/initialized" and not accepted:
+            self._ears.on_undelivered()
+        return outcome.response
+
+    async def _stream(self, request: httpx2.Request) -> httpx2.Response:
+        """The GET stream, asked for until it is granted or refused for good."""
+        pause_s, told = STREAM_PAUSE_S, False
+        while True:
+            outcome = await self._send(request, Line())
+            status = outcome.status
+            if status is not None and status != 429 and status < 500:
+                break
+            if not told:
+                self._ears.on_stream_ended(status)
+                told = True
+            await outcome.response.aclose()
+            asked_ms = retry_after_ms(outcome.response)
+            await anyio.sleep(pause_s if asked_ms is None else max(pause_s, asked_ms / 1000))
+            pause_s = min(2 * pause_s, STREAM_PAUSE_MAX_S)
+        if status == 200 and media_type(outcome.response) == "text/event-stream":
+            self._streamed = True
+            self._ears.on_stream_opened()
+            return _with_body(
+                outcome.response,
+                Body(outcome.response.stream, Line(), lambda _: self._ears.on_stream_ended(None)),
+            )
+        if not told and not 300 <= status < 400:
+            self._ears.on_stream_ended(status)
+        return outcome.response
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    async def _send(self, request: httpx2.Request, line: Line) -> _Outcome:
+        """Send it; a network failure, or an answer nobody can use, becomes a synthetic one."""
         try:
-            async for chunk in self._inner:
-                yield chunk
+            response = await line.wait(lambda: self._inner.handle_async_request(request))
         except httpx2.TransportError:
-            return
-        finally:
-            self._on_end()
+            response = None
+        if response is None:
+            return _Outcome(_synthetic(request), None, None)
+        if response.status_code < 400 and not _is_usable(response):
+            await response.stream.aclose()  # type: ignore[union-attr]
+            return _Outcome(_synthetic(request), None, None)
+        if response.status_code < 400:
+            return _Outcome(response, response.status_code, None)
+        return await self._refused(request, response, line)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    async def _refused(
+        self, request: httpx2.Request, response: httpx2.Response, line: Line
+    ) -> _Outcome:
+        body = await read_whole(response.stream, line, ERROR_BODY_MAX)
+        error = error_of(response, body)
+        if response.status_code == 404 and SESSION_HEADER in request.headers:
+            self._not_found(request, error)
+        content = body if error is not None else b""
+        headers = [(key, value) for key, value in response.headers.multi_items() if key in _KEPT]
+        refusal = httpx2.Response(response.status_code, headers=headers, content=content)
+        return _Outcome(refusal, response.status_code, error)
+
+    def _not_found(self, request: httpx2.Request, error: object) -> None:
+        """A 404 within a session ends it, unless it says that a method or GET is not served."""
+        unserved = request.method == HTTPMethod.GET and not self._streamed
+        unknown = is_object(error) and error.get("code") == METHOD_NOT_FOUND
+        if not (unserved or unknown or self._expired):
+            self._expired = True
+            self._ears.on_expired()
+
+    def _heard(
+        self, response: httpx2.Response, wire_id: WireId, line: Line, *, final: bool
+    ) -> httpx2.Response:
+        is_stream = media_type(response) == "text/event-stream"
+
+        def ended(cut: bool) -> None:
+            if cut:
+                self._ears.on_exchange(wire_id, Exchange(None))
+
+        limit = None if is_stream else BODY_MAX
+        body = Body(response.stream, line, ended, limit=limit, final=final, is_stream=is_stream)
+        return _with_body(response, body)
+
+    def _sever(self, cancelled: object) -> None:
+        """Let go of a request that was cancelled: in the legacy era the SDK keeps waiting."""
+        wire_id = wire_id_of(cancelled, "requestId") if is_object(cancelled) else None
+        line = None if wire_id is None else self._lines.get(wire_id)
+        if line is not None:
+            line.sever()
 
 
-def _with_stream(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
-    return httpx2.Response(
-        response.status_code,
-        headers=response.headers,
-        stream=stream,
-        extensions=response.extensions,
+_KEPT = ("content-type", "retry-after", "date")
+
+
+def _exchange(outcome: _Outcome) -> Exchange:
+    response = outcome.response
+    return Exchange(
+        outcome.status, retry_after_ms(response), outcome.error, SESSION_HEADER in response.headers
     )
 
 
-def _request_id(request: httpx2.Request) -> str | int | None:
+def _is_usable(response: httpx2.Response) -> bool:
+    """No compression was asked for, and the SDK fails for good on a redirect to nowhere."""
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        return False
     try:
-        message = json.loads(request.content)
-    except (ValueError, httpx2.RequestNotRead):
-        return None
-    found = message.get("id") if is_object(message) else None
-    return found if isinstance(found, str | int) else None
+        httpx2.URL(response.headers.get("location", ""))
+    except httpx2.InvalidURL:
+        return False
+    return True
 
 
-async def _error_of(response: httpx2.Response) -> object:
-    """The JSON-RPC error object of a refusal, if its body is one and small enough."""
-    if not response.headers.get("content-type", "").lower().startswith("application/json"):
-        return None
-    body = await response.aread()
-    try:
-        message = json.loads(body) if len(body) <= _BODY_MAX else None
-    except (ValueError, RecursionError):
-        return None
-    return message.get("error") if is_object(message) else None
+def _synthetic(request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(SYNTHETIC_STATUS, request=request)
 
 
-def _retry_after_ms(response: httpx2.Response) -> int | None:
-    """Retry-After in milliseconds from now; a date is measured against the server's own Date."""
-    text = response.headers.get("retry-after")
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return int(text[:9]) * 1000
-    try:
-        at, now = parsedate_to_datetime(text), parsedate_to_datetime(response.headers["date"])
-        return max(0, int((at - now).total_seconds() * 1000))
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def now_ms() -> int:
-    """The event loop's monotonic clock in milliseconds: virtual wherever the loop's clock is."""
-    return int(anyio.current_time() * 1000)
+def _with_body(response: httpx2.Response, body: Body) -> httpx2.Response:
+    return httpx2.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=body,
+        extensions=response.extensions,
+    )

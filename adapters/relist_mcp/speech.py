@@ -2,6 +2,12 @@
 
 from typing import Any, NamedTuple
 
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    encode_header_value,
+)
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -13,10 +19,6 @@ from mcp_types import (
 from relist import effects as e
 from relist.messages import FILTERS, NAMES
 from relist.values import Era
-
-VERSION_HEADER = "mcp-protocol-version"
-METHOD_HEADER = "mcp-method"
-NAME_HEADER = "mcp-name"
 
 RequestEffect = e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
 
@@ -50,14 +52,19 @@ class Voice:
         }
 
     def envelope(
-        self, method: str, params: dict[str, Any]
+        self, method: str, params: dict[str, Any], name: str | None = None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Params and headers of an ordinary request, in the manner of the era in force."""
-        headers = {VERSION_HEADER: self._version}
-        if self._era is Era.MODERN:
-            headers[METHOD_HEADER] = method
-            return {**params, "_meta": self.meta(self._version)}, headers
-        return params, headers
+        """Params and headers of an ordinary request, in the manner of the era in force.
+
+        ``name`` is what the request is about: a tool, prompt or resource.
+        """
+        headers = {MCP_PROTOCOL_VERSION_HEADER: self._version}
+        if self._era is not Era.MODERN:
+            return params, headers
+        headers[MCP_METHOD_HEADER] = method
+        if name is not None:
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        return {**params, "_meta": self.meta(self._version)}, headers
 
     def request(self, request_id: str, effect: RequestEffect) -> Frame:
         """The request that an effect asks for."""
@@ -65,7 +72,7 @@ class Voice:
             case e.RequestDiscover():
                 method, version = "server/discover", effect.version
                 params: dict[str, Any] = {"_meta": self.meta(version)}
-                headers = {VERSION_HEADER: version, METHOD_HEADER: method}
+                headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
             case e.RequestInitialize():
                 method, headers = "initialize", dict[str, str]()
                 params = {
@@ -87,7 +94,7 @@ class Voice:
     def initialized(self) -> Frame:
         """``notifications/initialized``."""
         message = JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
-        return Frame(message, {VERSION_HEADER: self._version})
+        return Frame(message, {MCP_PROTOCOL_VERSION_HEADER: self._version})
 
     def cancel(self, request_id: str, reason: str) -> Frame:
         """``notifications/cancelled``; the modern HTTP transport closes the stream instead.
@@ -98,4 +105,4 @@ class Voice:
         message = JSONRPCNotification(
             jsonrpc="2.0", method="notifications/cancelled", params=params
         )
-        return Frame(message, {VERSION_HEADER: self._version})
+        return Frame(message, {MCP_PROTOCOL_VERSION_HEADER: self._version})

@@ -2,11 +2,11 @@
 
 The SDK resolves answers in the task that waits for them and notices in tasks of their own, so
 their order is lost above it. The core judges by order; so frames are tapped where they come off the
-transport. Requests of the core are written beside the SDK's, under ids it never mints; the SDK
-drops their answers as unknown.
+transport. Requests of the core are written beside the SDK's, under ids it never mints; what answers
+them, and every list_changed notice, ends here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,20 +19,25 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
-OnFrame = Callable[[JSONRPCMessage], None]
+OnFrame = Callable[[JSONRPCMessage], bool]
 
 
 class _Watched:
-    """A read stream that shows each message to ``on_frame`` before anybody else sees it."""
+    """A read stream that shows each message to ``on_frame``, and gives on what that does not take.
+
+    Nothing is read while there is no ``room``: a peer that talks faster than it is heard waits.
+    """
 
     def __init__(
         self,
         inner: ReadStream[SessionMessage | Exception],
         on_frame: OnFrame,
+        room: Callable[[], Awaitable[None]],
         on_end: Callable[[], None],
     ) -> None:
         self._inner = inner
         self._on_frame = on_frame
+        self._room = room
         self._on_end = on_end
 
     @property
@@ -40,15 +45,14 @@ class _Watched:
         """What the SDK asks of its own streams."""
         return getattr(self._inner, "last_context", None)
 
-    def _show(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
-        if isinstance(item, SessionMessage):
-            self._on_frame(item.message)
-        return item
-
     async def receive(self) -> SessionMessage | Exception:
         try:
-            return self._show(await self._inner.receive())
-        except anyio.EndOfStream:
+            while True:
+                await self._room()
+                item = await self._inner.receive()
+                if not (isinstance(item, SessionMessage) and self._on_frame(item.message)):
+                    return item
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._on_end()
             raise
 
@@ -60,10 +64,9 @@ class _Watched:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return self._show(await self._inner.__anext__())
-        except StopAsyncIteration:
-            self._on_end()
-            raise
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
@@ -86,11 +89,12 @@ class Tap(Dispatcher[TransportContext]):
         read: ReadStream[SessionMessage | Exception],
         write: WriteStream[SessionMessage],
         on_frame: OnFrame,
+        room: Callable[[], Awaitable[None]],
         on_end: Callable[[], None],
     ) -> None:
         self._write = write
         self._inner: JSONRPCDispatcher[TransportContext] = JSONRPCDispatcher(
-            _Watched(read, on_frame, on_end), write
+            _Watched(read, on_frame, room, on_end), write
         )
 
     async def post(

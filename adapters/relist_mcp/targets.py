@@ -10,7 +10,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from relist.values import Wire
-from relist_mcp.observed import Ears, ObservedTransport
+from relist_mcp.body import BODY_MAX
+from relist_mcp.exchange import Ears
+from relist_mcp.observed import ObservedTransport
 
 _CONNECT_TIMEOUT_S = 30.0
 
@@ -20,7 +22,7 @@ class Stdio:
     """A server that is started as a process: its command line and extra environment."""
 
     command: Sequence[str]
-    env: Mapping[str, str] = field(factory=dict[str, str])
+    env: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     cwd: str | None = None
 
     wire = Wire.PIPE
@@ -35,10 +37,16 @@ class Stdio:
 
 @frozen
 class Http:
-    """A Streamable HTTP endpoint; ``headers`` go with every request and are never logged."""
+    """A Streamable HTTP endpoint; ``headers`` go with every request and are never logged.
+
+    ``transport`` makes the httpx2 transport to use: for proxies, certificates, tests.
+    """
 
     url: str
     headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
+    transport: Callable[[], httpx2.AsyncBaseTransport] = field(
+        default=httpx2.AsyncHTTPTransport, repr=False
+    )
 
     wire = Wire.HTTP
 
@@ -47,11 +55,13 @@ class Http:
         """Prepare to send; nothing is sent yet, and reading has no time limit of its own."""
         async with (
             httpx2.AsyncClient(
-                transport=ObservedTransport(httpx2.AsyncHTTPTransport(), ears),
-                headers=dict(self.headers),
+                transport=ObservedTransport(self.transport(), ears),
+                headers={"accept-encoding": "identity", **self.headers},
                 timeout=httpx2.Timeout(_CONNECT_TIMEOUT_S, read=None),
             ) as client,
-            streamable_http_client(self.url, http_client=client) as streams,
+            streamable_http_client(
+                self.url, http_client=client, max_sse_event_size=BODY_MAX
+            ) as streams,
         ):
             yield streams
 
