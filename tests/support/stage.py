@@ -1,0 +1,202 @@
+"""The stage of a play: a client, a model server, the wire between them, and every promise.
+
+Each step is checked: each edge of each catalog and of the session against ``relist.check``, and
+what needs the other side (is a fresh list the server's?) here. A broken promise raises Violation.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from attrs import evolve, frozen
+
+import relist.session
+from relist import effects as e
+from relist import inputs as i
+from relist import machine
+from relist.check import invariants, isolation
+from relist.check.edge import Edge
+from relist.check.isolation import SessionEdge
+from relist.policy import Policy
+from relist.rules.base import Step
+from relist.session import Session, new_session, receive
+from relist.values import CHANNEL_OF, Catalog, Kind, Phase, Scope, Wire
+from support.one import SEED
+from support.server import Server
+
+LIFETIME_MS = 400
+POLICY = Policy(
+    seed=SEED,
+    pages_max=3,
+    spoiled_in_row_max=2,
+    gap_max_ms=2_000,
+    unvouched_lifetime_ms=LIFETIME_MS,
+)
+
+
+class Violation(AssertionError):
+    """A promise was broken; ``invariant`` is its name."""
+
+    def __init__(self, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.invariant = invariant
+
+
+@frozen
+class Setting:
+    """Where a play takes place. A pipe keeps the order of messages, HTTP does not."""
+
+    name: str
+    wire: Wire
+    modern: bool
+    declares_push: bool = True
+    lazy: bool = False
+    ttl_ms: int | None = None
+    scope: Scope = Scope.PUBLIC
+
+
+SETTINGS = (
+    Setting("modern pipe", Wire.PIPE, modern=True),
+    Setting("modern http", Wire.HTTP, modern=True, ttl_ms=LIFETIME_MS, scope=Scope.PRIVATE),
+    Setting("legacy pipe", Wire.PIPE, modern=False),
+    Setting("legacy http", Wire.HTTP, modern=False),
+    Setting("modern pipe, lazy", Wire.PIPE, modern=True, lazy=True, ttl_ms=0),
+    Setting("modern http, no push", Wire.HTTP, modern=True, declares_push=False, ttl_ms=100),
+)
+
+
+@frozen
+class Asked:
+    """A request that the server has not answered; ``alive``: the client still waits for it."""
+
+    epoch: int
+    effect: e.OpenTransport | e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
+    alive: bool = True
+
+
+@frozen
+class Frame:
+    """Something on its way to the client. ``heard`` says what it will be once ``now_ms`` is set."""
+
+    epoch: int
+    heard: i.PeerInput
+
+
+class Stage:
+    """The session, the server, the wire, and what the client's effects do to them."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.policy = evolve(POLICY, lazy=setting.lazy)
+        self.server = Server(setting.modern, setting.declares_push, setting.ttl_ms, setting.scope)
+        self.session: Session = new_session(setting.wire, "A")
+        self.now_ms = 1_000
+        self.asked: list[Asked] = []
+        self.wire: list[Frame] = []
+        self.seen: list[Frame] = []  # the last answers that arrived; they may come again
+        self.transcript: list[str] = []
+        self.partitions = 0
+        self.broken = False
+        self.hear(i.ConnectWanted(self.now_ms))
+
+    # --- the client hears, and is watched ---------------------------------------------------------
+
+    def hear(self, heard: i.SessionInput) -> None:
+        """Let the session hear something, perform what it asks for, check every promise."""
+        self.transcript.append(f"{self.now_ms:>7} {heard}")
+        before = self.session
+        with watched() as edges:
+            self.session, effects = receive(before, heard, self.policy)
+        for edge in edges:
+            for name, complaint in invariants.broken(edge):
+                raise self.violation(name, f"{edge.before.kind.value}: {complaint}")
+        session_edge = SessionEdge(before, heard, self.session, effects, self.policy)
+        for name, complaint in isolation.broken(session_edge):
+            raise self.violation(name, complaint)
+        for effect in effects:
+            self.transcript.append(f"{'':>7} -> {effect}")
+            self._perform(effect)
+        self._check_fresh_is_current()
+
+    def violation(self, name: str, text: str) -> Violation:
+        self.broken = True  # what follows on a broken promise proves nothing
+        return Violation(name, "\n".join((text, self.setting.name, *self.transcript[-60:])))
+
+    def _perform(self, effect: e.Effect) -> None:
+        epoch = self.session.link.epoch
+        match effect:
+            case e.OpenTransport():
+                self.asked.append(Asked(effect.epoch, effect))
+            case e.RequestPage() | e.RequestDiscover() | e.RequestInitialize() | e.OpenListen():
+                self.asked.append(Asked(epoch, effect))
+            case e.CloseTransport():
+                self.sever(effect.epoch)
+            case e.AbandonWalk():
+                self._bury(
+                    lambda asked: (
+                        isinstance(asked, e.RequestPage)
+                        and (asked.kind, asked.serial) == (effect.kind, effect.serial)
+                    )
+                )
+            case e.CancelListen():
+                self._bury(
+                    lambda asked: isinstance(asked, e.OpenListen) and asked.serial == effect.serial
+                )
+                if self.server.subscription == effect.serial:
+                    self.server.silence()
+            case e.SendInitialized() if self.setting.wire is Wire.PIPE:
+                self.server.pushing = self.server.capabilities().channels
+            case _:
+                pass
+
+    def _bury(self, which: Callable[[object], bool]) -> None:
+        """Nobody waits for these any more; a server may answer them all the same."""
+        self.asked = [evolve(a, alive=False) if which(a.effect) else a for a in self.asked]
+
+    def sever(self, epoch: int) -> None:
+        """The transport of this epoch is gone. Answers may still drip out, untagged notices not."""
+        self.server.silence()
+        self.asked = [evolve(a, alive=False) if a.epoch == epoch else a for a in self.asked]
+        self.wire = [frame for frame in self.wire if not self._dies(frame, epoch)]
+
+    @staticmethod
+    def _dies(frame: Frame, epoch: int) -> bool:
+        untagged = isinstance(frame.heard, i.NoticeHeard) and frame.heard.serial is None
+        return frame.epoch == epoch and untagged
+
+    # --- promises that need the other side --------------------------------------------------------
+
+    def _check_fresh_is_current(self) -> None:
+        """FRESH and vouched is the server's list, or an announcement or the end is on its way."""
+        for catalog in self.session.catalogs:
+            vouched = catalog.phase is Phase.FRESH and catalog.vouched
+            warned = any(self._warns(frame, catalog.kind) for frame in self.wire)
+            if vouched and not warned and not self.current(catalog):
+                raise self.violation("fresh-is-current", f"{catalog.kind.value}: {catalog}")
+
+    def current(self, catalog: Catalog) -> bool:
+        assert catalog.snapshot is not None
+        return frozenset(catalog.snapshot.items) == self.server.listed[catalog.kind].items()
+
+    @staticmethod
+    def _warns(frame: Frame, kind: Kind) -> bool:
+        heard = frame.heard
+        if isinstance(heard, i.NoticeHeard):
+            return heard.channel is CHANNEL_OF[kind]
+        return isinstance(heard, i.PushEnded)
+
+
+@contextmanager
+def watched() -> Iterator[list[Edge]]:
+    """While active, every step of a catalog within a session is recorded."""
+    edges: list[Edge] = []
+
+    def recording(catalog: Catalog, heard: i.CatalogInput, policy: Policy) -> Step:
+        stepped = machine.step(catalog, heard, policy)
+        edges.append(Edge(catalog, heard, stepped.state, stepped.effects, policy))
+        return stepped
+
+    relist.session.step = recording  # type: ignore[attr-defined]
+    try:
+        yield edges
+    finally:
+        relist.session.step = machine.step  # type: ignore[attr-defined]
