@@ -2,10 +2,13 @@
 
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, SIGTERM, getsignal
 from typing import TYPE_CHECKING
 
+import anyio
 import attrs
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -60,6 +63,7 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
     if options.json is not None:
         _must_be_writable(options.json)
     limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
+    starting = time.monotonic()
     async with (
         Driver.start(argv, limits) as driver,
         open_stage(options.port) as stage,
@@ -73,7 +77,7 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
                 at_once=options.jobs,
                 finished=progress.finished,
             )
-    timing = Timing((time.monotonic() - began) * 1000, (started - began) * 1000)
+    timing = Timing((time.monotonic() - began) * 1000, (started - starting) * 1000)
     who = f"{driver.hello.name} {driver.hello.version}"
     print_report(out, results, f"{who}, profile {options.profile}")
     err.print(
@@ -83,6 +87,28 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
         chosen = attrs.asdict(options, filter=lambda field, _: field.name not in ("json", "cases"))
         options.json.write_text(as_json(results, driver.hello, timing, chosen), encoding="utf-8")
     return exit_code(results, strict=options.strict)
+
+
+async def run_until_interrupted(run: Callable[[], Awaitable[int]]) -> int | None:
+    """Run, and end in good order on Ctrl-C or SIGTERM: then the answer is None.
+
+    The signals cancel a scope and not the main task, because only then is a shield respected: a
+    driver that is just being started would otherwise be left behind.
+    """
+    code: int | None = None
+    # A caller that had them ignored, such as nohup, means it.
+    heard = [s for s in (SIGINT, SIGTERM) if getsignal(s) is not SIG_IGN]
+    with anyio.open_signal_receiver(*heard) as signals:
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                async for _ in signals:
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            code = await run()
+            tasks.cancel_scope.cancel()
+    return code
 
 
 async def _play(driver: Driver, stage: Stage, patience_ms: int, cell: Cell) -> Observed:

@@ -4,7 +4,7 @@ Imports that cost time happen in the commands, so that ``relist --help`` is quic
 pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted.
 """
 
-import signal
+import logging
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -129,10 +129,15 @@ def check(
         )
         import anyio
 
-        from relist_conformance.check import run_check
+        from relist_conformance.check import run_check, run_until_interrupted
 
-        with _terminating_politely():
-            code = anyio.run(partial(run_check, options, _console(), _console(stderr=True)))
+        # A driver that dies is reported in our words; asyncio's about its pipe only confuse.
+        logging.getLogger("asyncio").setLevel(logging.ERROR)
+        code = anyio.run(
+            run_until_interrupted, partial(run_check, options, _console(), _console(stderr=True))
+        )
+        if code is None:
+            raise KeyboardInterrupt
         raise typer.Exit(code)
 
 
@@ -182,20 +187,6 @@ def _console(*, stderr: bool = False) -> "Console":
     if not console.is_terminal:
         console.width = max(console.width, _PIPED_WIDTH)
     return console
-
-
-@contextmanager
-def _terminating_politely() -> Generator[None]:
-    """Take SIGTERM as a Ctrl-C, so that drivers are ended and not orphaned."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

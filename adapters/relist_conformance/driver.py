@@ -94,15 +94,7 @@ class Driver:
 
         Raises ``DriverError`` (one line) when it does not start or does not speak the contract.
         """
-        try:
-            process = await anyio.open_process(
-                list(argv), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
-            )
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise DriverError(
-                f"driver {quoted(shlex.join(argv))} does not start: {reason}"
-            ) from None
+        process = await _open(argv)
         driver = cls(process, argv, limits or Limits())
         failure: Exception | None = None
         try:
@@ -262,6 +254,20 @@ class Driver:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.aclose()
+
+
+async def _open(argv: Sequence[str]) -> anyio.abc.Process:
+    # Shielded: cancelled half-way, the process would be killed but not what it started.
+    with anyio.CancelScope(shield=True):
+        try:
+            return await anyio.open_process(
+                list(argv), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            command = quoted(shlex.join(argv))
+            raise DriverError(f"driver {command} does not start: {why}") from None
+    raise AssertionError("nobody cancels this scope")
 
 
 def _hello(said: Mapping[str, Any]) -> Hello:

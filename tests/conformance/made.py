@@ -28,7 +28,7 @@ def made_case(**changed: Any) -> Case:
         "level": "full",
         "server": {"capabilities": {"tools": {}}, "tools": [["a@1"]]},
         "steps": [{"connect": {}}, {"need": {"kind": "tools", "as": "list"}}],
-        "expect": [{"answer": {"of": "list", "items": ["a@1"]}}],
+        "expect": [{"answer": {"rule": "MADE-01", "of": "list", "items": ["a@1"]}}],
         **changed,
     }
     return parse_case(yaml.safe_dump(raw).encode(), "made.yaml")

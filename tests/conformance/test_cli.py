@@ -1,6 +1,9 @@
 """The command line: exit codes, one clear line for what is wrong, nothing left behind."""
 
+import os
+import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -124,3 +127,29 @@ def test_list_and_explain() -> None:
     assert listed.returncode == 0
     assert "breaking it" in listed.stdout
     assert refused("explain", "[x]") == "no case and no rule is called '[x]'; see 'relist list'"
+
+
+def read(pipe: int) -> bytes:
+    """What comes next through a pipe; nothing once all who could write are gone."""
+    assert select.select([pipe], [], [], 60)[0], "nobody writes, and somebody still could"
+    return os.read(pipe, 100)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_no_process(how: signal.Signals, tmp_path: Path) -> None:
+    """The driver and what it started hold the pipe open: its end is the end of both."""
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    pipe = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    script = f"exec 9>{held}; sleep 600 & echo started >&9; exec {broken('stays')}"
+    command = shlex.join(("sh", "-c", script))
+    with subprocess.Popen(
+        (*RELIST, "check", "--driver", command), stderr=subprocess.PIPE, text=True
+    ) as suite:
+        assert read(pipe) == b"started\n"
+        suite.send_signal(how)
+        assert suite.wait(60) == 130
+        assert read(pipe) == b""
+        assert suite.stderr
+        assert suite.stderr.read().endswith("relist: interrupted\n")
+    os.close(pipe)

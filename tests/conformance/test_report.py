@@ -43,7 +43,7 @@ def test_what_did_not_pass_shows_rule_strength_source_finding_and_witness() -> N
     for wanted in (
         "A client does what this text says.",
         "SHOULD in 2025-11-25, MUST in 2026-07-28; a rule of MCP; rules MADE-01",
-        "A page: https://example.com/page#part",
+        "  Source: A page\n    https://example.com/page#part\n",
         "warn on stdio 2025-11-25: MADE-01: the client offered",
         "#2 90 ms in c1 {",
     ):
@@ -56,8 +56,17 @@ def test_what_passes_is_not_explained() -> None:
 
 def test_equal_findings_are_told_once() -> None:
     text = printed(made_result("fail"), made_result("fail", "http"))
-    assert "FAIL on stdio 2025-11-25, http 2025-11-25: MADE-01" in text
+    assert "FAIL everywhere: MADE-01" in text
     assert text.count("the client offered") == 1
+
+
+def test_lines_end_in_text_and_addresses_are_whole() -> None:
+    url = "https://example.com/" + "very/" * 30
+    case = made_case(source=[{"name": "A page", "url": url}], text="word " * 60)
+    lines = printed(made_result("fail", case=case)).splitlines()
+    assert all(line == line.rstrip() for line in lines)
+    assert f"    {url}" in lines
+    assert all(len(line) <= 110 or url in line for line in lines)
 
 
 def test_a_reason_is_given_where_nothing_was_judged() -> None:
@@ -99,7 +108,10 @@ def test_json_of_a_run_that_never_connected() -> None:
 
 
 def test_cases_are_listed_and_explained_by_case_or_rule() -> None:
-    cases = [made_case(), made_case(id="tools:other", rules=["MADE-02"], revisions=["2026-07-28"])]
+    cases = [
+        made_case(),
+        made_case(id="tools:other", rules=["MADE-01", "MADE-02"], revisions=["2026-07-28"]),
+    ]
     file = io.StringIO()
     console = Console(file=file, width=110)
     print_list(console, cases)

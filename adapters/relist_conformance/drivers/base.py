@@ -41,7 +41,10 @@ class Target:
 
 
 class Connection(ABC):
-    """One client on one server. ``run`` owns it; the other methods are called while it runs."""
+    """One client on one server. ``run`` owns it.
+
+    The other methods are called once the client is usable or has given up; ``believe`` at any time.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -201,6 +204,8 @@ class _Host:
         with anyio.CancelScope() as scope:
             live.waiting.add(scope)
             try:
+                if command["op"] != "believe":
+                    await live.usable.wait()
                 return await _ask(live.connection, command)
             finally:
                 live.waiting.discard(scope)

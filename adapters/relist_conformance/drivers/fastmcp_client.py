@@ -18,8 +18,6 @@ from mcp import MCPError
 
 from relist_conformance.drivers.base import Answer, Connection, Target, listed, run_driver
 
-_NO_LIST: Answer = {"items": None, "state": "unknown"}
-
 
 class FastMCPConnection(Connection):
     """One `fastmcp.Client`, open until stopped."""
@@ -39,23 +37,20 @@ class FastMCPConnection(Connection):
                 await self._client.close()  # type: ignore[no-untyped-call]
 
     async def need(self, kind: str) -> Answer:
-        """List now. An application that gets an exception has no list."""
-        try:
-            match kind:
-                case "tools":
-                    return {"items": listed(await self._client.list_tools())}
-                case "prompts":
-                    return {"items": listed(await self._client.list_prompts())}
-                case "resources":
-                    return {"items": listed(await self._client.list_resources())}
-                case _:
-                    return {"items": listed(await self._client.list_resource_templates())}
-        except (MCPError, RuntimeError, ValueError):
-            return _NO_LIST
+        """List now. An exception goes to the application, so it is reported as an error."""
+        match kind:
+            case "tools":
+                return {"items": listed(await self._client.list_tools())}
+            case "prompts":
+                return {"items": listed(await self._client.list_prompts())}
+            case "resources":
+                return {"items": listed(await self._client.list_resources())}
+            case _:
+                return {"items": listed(await self._client.list_resource_templates())}
 
     def believe(self, kind: str) -> Answer:  # noqa: ARG002
         """Nothing: the client keeps no list."""
-        return _NO_LIST
+        return {"items": None, "state": "unknown"}
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool."""

@@ -40,29 +40,24 @@ class NaiveConnection(Connection):
         super().__init__(target)
         self._held: dict[str, list[dict[str, str]]] = {}
         self._tried: dict[str, anyio.Event] = {}
-        self._ready = anyio.Event()
 
     async def run(self, usable: Callable[[], None]) -> None:
         """Connect, follow changes, list each declared kind once."""
-        try:
-            async with (
-                Client(
-                    _server(self.target),
-                    read_timeout_seconds=self.target.request_timeout_s,
-                    message_handler=self._heard,
-                ) as self._client,
-                anyio.create_task_group() as self._tasks,
-            ):
-                self._tried = {kind: anyio.Event() for kind in self._declared()}
-                self._ready.set()
-                usable()
-                if self._modern():
-                    self._tasks.start_soon(self._follow)
-                else:
-                    self._refresh(tuple(self._tried))
-                await anyio.sleep_forever()
-        finally:
-            self._ready.set()
+        async with (
+            Client(
+                _server(self.target),
+                read_timeout_seconds=self.target.request_timeout_s,
+                message_handler=self._heard,
+            ) as self._client,
+            anyio.create_task_group() as self._tasks,
+        ):
+            self._tried = {kind: anyio.Event() for kind in self._declared()}
+            usable()
+            if self._modern():
+                self._tasks.start_soon(self._follow)
+            else:
+                self._refresh(tuple(self._tried))
+            await anyio.sleep_forever()
 
     def _modern(self) -> bool:
         return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -79,7 +74,7 @@ class NaiveConnection(Connection):
 
     async def _heard(self, message: object) -> None:
         # The modern era delivers the same notices through the change stream as well.
-        if self._ready.is_set() and not self._modern():
+        if self._tried and not self._modern():
             self._refresh(_NOTICED.get(type(message), ()))
 
     async def _follow(self) -> None:
@@ -118,7 +113,6 @@ class NaiveConnection(Connection):
 
     async def need(self, kind: str) -> Answer:
         """The list held; it only waits for the very first listing."""
-        await self._ready.wait()
         if kind in self._tried:
             await self._tried[kind].wait()
         return self.believe(kind)

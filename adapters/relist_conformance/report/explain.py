@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from relist_conformance.errors import ConformanceError, quoted
-from relist_conformance.report.table import strength
+from relist_conformance.report.table import print_indented, print_sources, strength
 from relist_conformance.script import Case
 
 
@@ -38,16 +37,13 @@ def print_explanation(console: Console, cases: Sequence[Case], wanted: str) -> N
     if not chosen:
         raise ConformanceError(f"no case and no rule is called {quoted(wanted)}; see 'relist list'")
     for case in chosen:
-        console.print(Text.assemble((case.id, "bold"), "  ", case.title))
-        _indented(console, case.text)
-        _indented(console, strength(case))
-        _indented(console, f"Rules: {', '.join(case.rules)}")
-        for source in case.source:
-            _indented(console, f"Source: {source.name}: {source.url}")
         breaking = ", ".join(f"{case.severity[rev]} in {rev}" for rev in case.revisions)
-        _indented(console, f"Breaking it: {breaking}. Driver level: {case.level}.")
-        console.print()
-
-
-def _indented(console: Console, text: str) -> None:
-    console.print(Padding(Text(text), (0, 0, 0, 2)))
+        console.print(Text.assemble((case.id, "bold"), "  ", case.title), soft_wrap=True)
+        for text in (
+            case.text,
+            strength(case),
+            f"Rules: {', '.join(case.rules)}",
+            f"Breaking it: {breaking}. Driver level: {case.level}.",
+        ):
+            print_indented(console, Text(text))
+        print_sources(console, case)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -32,10 +31,12 @@ _MAX_MESSAGE = 160
 
 def print_report(console: Console, results: Sequence[Result], title: str) -> None:
     """Print table, details and summary. Two runs with equal verdicts print equal text."""
-    console.print(_table(results, title))
-    for case, not_passed in _by_case([r for r in results if r.word != "pass"]):
-        console.print()
-        _print_case(console, case, not_passed)
+    console.print(Text(plain(title), "bold"))
+    console.print(_table(results))
+    for case, of_case in _by_case(results):
+        if any(result.word != "pass" for result in of_case):
+            console.print()
+            _print_case(console, case, of_case)
     console.print()
     console.print(summary(results))
 
@@ -49,8 +50,8 @@ def summary(results: Sequence[Result]) -> Text:
     return line
 
 
-def _table(results: Sequence[Result], title: str) -> Table:
-    table = Table(title=Text(plain(title)), title_justify="left")
+def _table(results: Sequence[Result]) -> Table:
+    table = Table()
     table.add_column("case", overflow="fold")
     columns = dict.fromkeys((r.cell.transport, r.cell.revision) for r in results)
     for transport, revision in columns:
@@ -80,17 +81,34 @@ def _by_case(results: Sequence[Result]) -> list[tuple[Case, list[Result]]]:
 
 def _print_case(console: Console, case: Case, results: Sequence[Result]) -> None:
     """What the case demands and who says so, then each finding with the cells that show it."""
-    console.print(Text.assemble((case.id, "bold"), "  ", plain(case.title)))
-    _indented(console, Text(plain(case.text, _MAX_TEXT)))
-    _indented(console, Text(f"{strength(case)}; rules {', '.join(case.rules)}", "dim"))
-    for source in case.source:
-        _indented(console, Text(plain(f"{source.name}: {source.url}", _MAX_TEXT), "dim"))
-    for text, same in _by_text(results):
+    console.print(Text.assemble((case.id, "bold"), "  ", plain(case.title)), soft_wrap=True)
+    print_indented(console, Text(plain(case.text, _MAX_TEXT)))
+    print_indented(console, Text(f"{strength(case)}; rules {', '.join(case.rules)}", "dim"))
+    print_sources(console, case)
+    for text, same in _by_text([result for result in results if result.word != "pass"]):
         word, style = SHOWN[same[0].word]
         cells = ", ".join(result.cell.where for result in same)
-        _indented(console, Text.assemble((word, style), f" on {cells}: ", plain(text, _MAX_TEXT)))
+        where = "everywhere" if len(same) == len(results) > 1 else f"on {cells}"
+        said = Text.assemble((word, style), f" {where}: ", plain(text, _MAX_TEXT))
+        print_indented(console, said)
         for line in _witnesses(same[0], text):
-            _indented(console, Text(line, "dim"), 6)
+            print_indented(console, Text(line, "dim"), 6)
+
+
+def print_sources(console: Console, case: Case) -> None:
+    """Where the rule comes from. Addresses are never broken, so that they can be followed."""
+    for source in case.source:
+        print_indented(console, Text(f"Source: {plain(source.name, _MAX_TEXT)}", "dim"))
+        if source.url:
+            address = Text(f"    {plain(source.url, _MAX_TEXT)}", "dim")
+            console.print(address, soft_wrap=True)
+
+
+def print_indented(console: Console, text: Text, columns: int = 2) -> None:
+    """Print wrapped text, indented, without blanks at the ends of lines."""
+    for line in text.wrap(console, console.width - columns):
+        line.rstrip()
+        console.print(Text.assemble(" " * columns, line), soft_wrap=True)
 
 
 def strength(case: Case) -> str:
@@ -131,7 +149,3 @@ def witness_line(event: Event) -> str:
     body = json.dumps(carried, ensure_ascii=False, default=str)
     where = f" {event.channel}" if event.channel else ""
     return f"#{event.seq} {event.at_ms} ms {event.kind}{plain(where)} {plain(body, _MAX_MESSAGE)}"
-
-
-def _indented(console: Console, text: Text, columns: int = 2) -> None:
-    console.print(Padding(text, (0, 0, 0, columns)))

@@ -1,0 +1,89 @@
+"""The two drivers of other people's clients, judged end to end over stdio and HTTP.
+
+The verdicts are pinned: a case that stops finding what it is for, and one that begins to blame a
+client for something else, both show here.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relist_conformance.driver import Driver
+
+pytestmark = pytest.mark.anyio
+
+COLUMNS = (
+    ("stdio", "2025-11-25"),
+    ("stdio", "2026-07-28"),
+    ("http", "2025-11-25"),
+    ("http", "2026-07-28"),
+)
+EVERYWHERE_WARN = "warn warn warn warn"
+
+NAIVE = {
+    # It offers the first page and never asks for another.
+    "paging:every-page": EVERYWHERE_WARN,
+    "paging:empty-cursor": "n/a n/a n/a n/a",
+    # It lists again on a notice, but the first page only.
+    "notice:next-access": EVERYWHERE_WARN,
+    "notice:during-listing": "n/a n/a n/a n/a",
+    # It keeps the list and never tries again.
+    "failure:keeps-last-good": EVERYWHERE_WARN,
+    "late:timed-out-answer": "pass pass pass pass",
+    "capability:undeclared": "pass pass pass pass",
+    # It neither reconnects nor listens again.
+    "reconnect:lists-again": EVERYWHERE_WARN,
+}
+FASTMCP = {
+    "paging:every-page": "pass pass pass pass",
+    "paging:empty-cursor": "pass pass pass pass",
+    # In the modern era it opens no change stream, so there is nothing to notify on.
+    "notice:next-access": "pass n/a pass n/a",
+    "notice:during-listing": "pass n/a pass n/a",
+    "failure:keeps-last-good": "pass n/a pass n/a",
+    "late:timed-out-answer": "pass pass pass pass",
+    # It asks for whatever the application asks for, declared or not.
+    "capability:undeclared": "fail warn fail warn",
+    # A client held open stays on its dead process (stdio) or asks under its dead session id (HTTP),
+    # so that each need ends in an error, which says nothing about a list.
+    "reconnect:lists-again": "warn n/a inconclusive n/a",
+}
+SHOWN = {"not_applicable": "n/a"}
+
+
+def verdicts(driver: str, file: Path) -> dict[str, str]:
+    """The verdicts on a driver, one text of four words for each case."""
+    command = f"{sys.executable} -m relist_conformance.drivers.{driver}"
+    relist = (sys.executable, "-m", "relist_conformance.cli")
+    subprocess.run(
+        (*relist, "check", "--driver", command, "-j", "16", "--json", str(file)),
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for result in json.loads(file.read_text())["results"]:
+        word = SHOWN.get(result["verdict"], result["verdict"])
+        found.setdefault(result["case"], {})[result["transport"], result["revision"]] = word
+    return {case: " ".join(words[column] for column in COLUMNS) for case, words in found.items()}
+
+
+@pytest.mark.parametrize(("driver", "expected"), [("naive", NAIVE), ("fastmcp_client", FASTMCP)])
+def test_verdicts_are_as_pinned(driver: str, expected: dict[str, str], tmp_path: Path) -> None:
+    assert verdicts(driver, tmp_path / "result.json") == expected
+
+
+@pytest.mark.parametrize("driver", ["naive", "fastmcp_client"])
+async def test_a_driver_that_cannot_reach_its_server_still_answers(driver: str) -> None:
+    argv = (sys.executable, "-m", f"relist_conformance.drivers.{driver}")
+    target = {"transport": "stdio", "command": ["/no/such/server"], "env": {}}
+    async with Driver.start(argv) as running:
+        assert running.hello.level == "full"
+        fields = {"connection": "c", "target": target, "revision": "2026-07-28"}
+        assert await running.ask("connect", fields) == {}
+        believed = await running.ask("believe", {"connection": "c", "kind": "tools"})
+        assert believed == {"items": None, "state": "unknown"}
+        assert await running.ask("idle", {"connection": "c"}) == {"idle": None}
