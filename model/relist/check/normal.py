@@ -7,13 +7,18 @@ what the server lists now, 1 what it listed before its last change that somebody
 So versions, duplicates, retries and reconnects are unbounded in a finite world.
 """
 
+from typing import Any
+
 from attrs import evolve
 
 from relist.policy import Policy
-from relist.values import Catalog, Item, Items, Snapshot, Walk
+from relist.values import Catalog, Doubt, Item, Items, Snapshot, Walk
 
 Ages = int
 """A set of ages, bit ``n`` for age ``n``."""
+
+ANY_DOUBT = Doubt.NOTICED
+"""Stands for every doubt."""
 
 
 def page_items(page: int, age: int, shared: bool) -> Items:
@@ -58,9 +63,15 @@ def aged(catalog: Catalog, new_age: tuple[int, ...]) -> Catalog:
     return evolve(
         catalog,
         walk=walk,
-        snapshot=_aged_list(catalog.snapshot, new_age),
-        candidate=_aged_list(catalog.candidate, new_age),
+        **_lists(_aged_list(catalog.snapshot, new_age), _aged_list(catalog.candidate, new_age)),
     )
+
+
+def _lists(snapshot: Snapshot | None, candidate: Snapshot | None) -> dict[str, Any]:
+    """Both lists, sharing what is equal, as the rules promise. Rule: DISC-32."""
+    if snapshot and candidate and snapshot.items == candidate.items:
+        candidate = evolve(candidate, items=snapshot.items)
+    return {"snapshot": snapshot, "candidate": candidate}
 
 
 def _aged(items: Items, new_age: tuple[int, ...]) -> Items:
@@ -71,10 +82,12 @@ def _aged_list(listed: Snapshot | None, new_age: tuple[int, ...]) -> Snapshot | 
     return None if listed is None else evolve(listed, items=_aged(listed.items, new_age))
 
 
-def normal(catalog: Catalog, now_ms: int, policy: Policy) -> Catalog:
+def normal(catalog: Catalog, now_ms: int, policy: Policy, *, candidates: bool) -> Catalog:
     """The normal form at this time, which becomes 0. ``policy`` must have no jitter.
 
-    Two partitions and two versions suffice: the present one is called ``a``, any other ``b``.
+    Two partitions and two versions suffice: the present one is called ``a``, any other ``b``. All
+    doubts count alike (a world checks that they do). Without ``candidates`` a list that was held
+    back is forgotten: only a dead cursor ever brings one to light.
     """
     walk, pacing, standing = catalog.walk, catalog.pacing, catalog.standing
     listed_at_ms = pacing.listed_at_ms
@@ -84,9 +97,12 @@ def normal(catalog: Catalog, now_ms: int, policy: Policy) -> Catalog:
         listed_at_ms = max(listed_at_ms - now_ms, -policy.gap_max_ms)
     return evolve(
         catalog,
+        doubt=None if catalog.doubt is None else ANY_DOUBT,
         walk=None if walk is None else _walk(walk, now_ms, policy),
-        snapshot=_snapshot(catalog.snapshot, catalog, now_ms),
-        candidate=_snapshot(catalog.candidate, catalog, now_ms),
+        **_lists(
+            _snapshot(catalog.snapshot, catalog, now_ms),
+            _snapshot(catalog.candidate, catalog, now_ms) if candidates else None,
+        ),
         generation=1,
         serial=0 if walk is None else 1,
         standing=evolve(standing, epoch=0, version="a", partition="a"),

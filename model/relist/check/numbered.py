@@ -7,18 +7,24 @@ every (catalog, input) runs through the real ``step`` and all checks exactly onc
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from relist import inputs as i
+from attrs import evolve
+
 from relist.check.edge import Edge
 from relist.check.invariants import Check
 from relist.check.normal import Ages, aged, ages_held, ages_of, normal, ranks
+from relist.inputs import CatalogInput
 from relist.machine import CATALOG_TABLE, deadline_ms
 from relist.policy import Policy
 from relist.rules.base import Step
 from relist.values import WALKING, Catalog, Doubt, Phase
 
-Stepper = Callable[[Catalog, i.CatalogInput, Policy], Step]
-Key = str | tuple[str | int | None, ...]
+Stepper = Callable[[Catalog, CatalogInput, Policy], Step]
+Key = str | tuple[int, ...]
 """What a world calls something that can be heard."""
+Inputs = Callable[[Key], tuple[CatalogInput, ...]]
+"""What a key stands for: inputs that are heard in a row, at time 0."""
+
+_DOUBTS = tuple(Doubt)
 
 
 class Heard(NamedTuple):
@@ -39,38 +45,39 @@ class Traits(NamedTuple):
     vouched: bool
     covered: bool
     parked: bool
-    undoubted: bool
+    sound: bool  # FRESH or on the way to it, and nothing spoke against the list
     due: bool  # its deadline has come
 
 
 class Numbered:
     """All catalogs that were met so far. Times in them count from now."""
 
-    def __init__(self, policy: Policy, step: Stepper, checks: Mapping[str, Check]) -> None:
-        self._policy, self._step, self._checks = policy, step, checks
+    def __init__(
+        self,
+        policy: Policy,
+        step: Stepper,
+        checks: Mapping[str, Check],
+        inputs: Inputs,
+        *,
+        candidates: bool,
+    ) -> None:
+        self._policy, self._step, self._checks, self._inputs = policy, step, checks, inputs
+        self._candidates = candidates
         self._numbers: dict[Catalog, int] = {}
         self._catalogs: list[Catalog] = []
-        self._traits: list[Traits] = []
         self._heard: dict[tuple[int, Key], Heard] = {}
         self._aged: dict[tuple[int, tuple[int, ...]], int] = {}
         self._later: dict[int, int] = {}
-        self.rows: set[str] = set()
-        self.doubts: set[Doubt] = set()
-
-    def __len__(self) -> int:
-        return len(self._catalogs)
+        self.traits: list[Traits] = []
+        self.reached: set[str] = set()
 
     def catalog(self, number: int) -> Catalog:
         """The catalog itself."""
         return self._catalogs[number]
 
-    def traits(self, number: int) -> Traits:
-        """What is asked of it all the time."""
-        return self._traits[number]
-
     def number(self, catalog: Catalog, now_ms: int = 0) -> int:
         """The number of a catalog's normal form."""
-        return self._number(normal(catalog, now_ms, self._policy))
+        return self._number(normal(catalog, now_ms, self._policy, candidates=self._candidates))
 
     def _number(self, catalog: Catalog) -> int:
         known = self._numbers.get(catalog)
@@ -78,24 +85,8 @@ class Numbered:
             return known
         number = self._numbers[catalog] = len(self._catalogs)
         self._catalogs.append(catalog)
-        walk, snapshot = catalog.walk, catalog.snapshot
-        at_ms = deadline_ms(catalog, self._policy)
-        sound = catalog.doubt is None and (walk is None or not walk.spoiled)
-        self._traits.append(
-            Traits(
-                catalog.phase,
-                0 if walk is None else len(walk.pages) + 1,
-                ages_held(catalog),
-                0 if snapshot is None else ages_of(snapshot.items),
-                catalog.vouched,
-                catalog.standing.covered,
-                catalog.pacing.parked,
-                sound and catalog.phase in (*WALKING, Phase.FRESH),
-                at_ms is not None and at_ms <= 0,
-            )
-        )
-        if catalog.doubt is not None:
-            self.doubts.add(catalog.doubt)
+        self.traits.append(_traits(catalog, self._policy))
+        self.reached.add(catalog.phase.value)
         return number
 
     def later(self, number: int) -> int:
@@ -117,43 +108,45 @@ class Numbered:
         """The same catalog after the gaps between these ages were closed."""
         return self.aged(number, ranks(ages))
 
-    def hear(self, number: int, key: Key, inputs: tuple[i.CatalogInput, ...]) -> Heard:
-        """What becomes of a catalog that hears these inputs in a row, which the key stands for."""
+    def hear(self, number: int, key: Key) -> Heard:
+        """What becomes of a catalog that hears what the key stands for."""
         memo = number, key
         known = self._heard.get(memo)
         if known is None:
-            known = self._heard[memo] = self._hear(number, inputs)
+            known = self._heard[memo] = self._hear(number, key)
         return known
 
-    def _hear(self, number: int, inputs: tuple[i.CatalogInput, ...]) -> Heard:
-        catalog, complaint, requests = self._catalogs[number], None, False
-        for edge in self.edges(number, inputs):
+    def _hear(self, number: int, key: Key) -> Heard:
+        before = catalog = self._catalogs[number]
+        complaint, requests = None, False
+        for edge in self.edges(number, key):
             catalog = edge.after
             requests = requests or bool(edge.requests)
             complaint = complaint or next(self._broken(edge), None)
-        if catalog is self._catalogs[number]:
-            return Heard(number, requests, complaint)
-        return Heard(self.number(catalog), requests, complaint)
+            if catalog.doubt is not None:
+                self.reached.add(catalog.doubt.value)
+        after = number if catalog is before else self.number(catalog)
+        return Heard(after, requests, complaint)
 
-    def edges(self, number: int, inputs: tuple[i.CatalogInput, ...]) -> Iterator[Edge]:
-        """The steps that hearing these inputs takes."""
+    def edges(self, number: int, key: Key) -> Iterator[Edge]:
+        """The steps that hearing this takes."""
         catalog = self._catalogs[number]
-        for heard in inputs:
+        for heard in self._inputs(key):
             after, effects = self._step(catalog, heard, self._policy)
             yield Edge(catalog, heard, after, effects, self._policy)
             catalog = after
 
     def _broken(self, edge: Edge) -> Iterator[str]:
-        yield from self._which_row(edge)
+        yield from self._row(edge)
         for name, check in self._checks.items():
             complaint = check(edge)
             if complaint is not None:
                 yield f"{name}: {complaint}"
-        complaint = no_regression(edge)
+        complaint = no_regression(edge) or self._tells_doubts_apart(edge)
         if complaint is not None:
-            yield f"no-regression: {complaint}"
+            yield complaint
 
-    def _which_row(self, edge: Edge) -> Iterator[str]:
+    def _row(self, edge: Edge) -> Iterator[str]:
         """Note the row of the chart that holds here; complain unless exactly one does."""
         cell = CATALOG_TABLE[type(edge.heard)][edge.before.phase]
         holding = [
@@ -162,9 +155,38 @@ class Numbered:
             if row.guard is None or row.guard(edge.before, edge.heard, edge.policy)
         ]
         if len(holding) != 1:
-            yield f"one-row: {len(holding)} rows of {edge.before.phase.value} hold: {holding}"
+            yield f"one-row: {len(holding)} rows hold: {holding}"
         elif not cell.because:
-            self.rows.add(row_name(edge.before.phase, type(edge.heard), holding[0]))
+            self.reached.add(row_name(edge.before.phase, type(edge.heard), holding[0]))
+
+    def _tells_doubts_apart(self, edge: Edge) -> str | None:
+        """Whether another doubt would have led elsewhere: then no doubt may stand for all."""
+        before = edge.before
+        if before.doubt is None:
+            return None
+        other = _DOUBTS[len(self._heard) % len(_DOUBTS)]
+        after, _ = self._step(evolve(before, doubt=other), edge.heard, edge.policy)
+        alike = after.doubt if edge.after.doubt is None else before.doubt
+        if evolve(after, doubt=alike) == evolve(edge.after, doubt=alike):
+            return None
+        return f"doubts-alike: {other.value} and {before.doubt.value} lead apart"
+
+
+def _traits(catalog: Catalog, policy: Policy) -> Traits:
+    walk, snapshot = catalog.walk, catalog.snapshot
+    at_ms = deadline_ms(catalog, policy)
+    undoubted = catalog.doubt is None and (walk is None or not walk.spoiled)
+    return Traits(
+        catalog.phase,
+        0 if walk is None else len(walk.pages) + 1,
+        ages_held(catalog),
+        0 if snapshot is None else ages_of(snapshot.items),
+        catalog.vouched,
+        catalog.standing.covered,
+        catalog.pacing.parked,
+        undoubted and catalog.phase in (*WALKING, Phase.FRESH),
+        at_ms is not None and at_ms <= 0,
+    )
 
 
 def row_name(phase: Phase, heard: type[object], row: tuple[str, str, str]) -> str:
@@ -195,4 +217,6 @@ def no_regression(edge: Edge) -> str | None:
         return None
     oldest = ages_of(publish.snapshot.items).bit_length() - 1
     newest = (ages_of(held.items) & -ages_of(held.items)).bit_length() - 1
-    return None if oldest <= newest else f"age {oldest} was published after age {newest}"
+    if oldest <= newest:
+        return None
+    return f"no-regression: age {oldest} was published after age {newest}"
