@@ -68,7 +68,7 @@ class Body(httpx2.AsyncByteStream):
             chunk: bytes | None = await self._line.wait(self._chunks.__anext__)
         except StopAsyncIteration:
             chunk = None
-        except httpx2.TransportError:
+        except httpx2.RequestError:
             chunk, cut = None, True
         if chunk is not None and self._has_room(len(chunk)):
             return chunk

@@ -75,8 +75,9 @@ class Catalogs:
         try:
             async with anyio.create_task_group() as tasks:
                 catalogs._tasks = tasks
-                tasks.start_soon(catalogs._loop)
                 catalogs.tell(i.ConnectWanted(now_ms()))
+                catalogs._drain()
+                tasks.start_soon(catalogs._loop)
                 try:
                     yield catalogs
                 except (Exception, KeyboardInterrupt, SystemExit) as error:
@@ -190,10 +191,7 @@ class Catalogs:
 
     async def _loop(self) -> None:
         while True:
-            while self._inbox:
-                self._feed(self._inbox.popleft())
-            self._moved.set()
-            self._moved = anyio.Event()
+            self._drain()
             self._wake = anyio.Event()
             deadline_ms = self._core.deadline_ms()
             wait_s = None if deadline_ms is None else max(0.0, (deadline_ms - now_ms()) / 1000)
@@ -201,6 +199,12 @@ class Catalogs:
                 await self._wake.wait()
             if deadline_ms is not None and now_ms() >= deadline_ms:
                 self.tell(i.TimePassed(now_ms()))
+
+    def _drain(self) -> None:
+        while self._inbox:
+            self._feed(self._inbox.popleft())
+        self._moved.set()
+        self._moved = anyio.Event()
 
     def _feed(self, heard: SessionInput) -> None:
         self._core.receive(heard)

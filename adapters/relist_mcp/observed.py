@@ -147,7 +147,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         """Send it; a network failure, or an answer nobody can use, becomes a synthetic one."""
         try:
             response = await line.wait(lambda: self._inner.handle_async_request(request))
-        except httpx2.TransportError:
+        except httpx2.RequestError:
             response = None
         if response is None:
             return _Outcome(_synthetic(request), None, None)

@@ -1,0 +1,13 @@
+"""What every test of the live client is held to: nothing is left behind."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    """Streams and generators that were not closed warn when collected, and warnings are errors."""
+    yield
+    gc.collect()
