@@ -221,6 +221,8 @@ class Catalogs:
             case e.CloseTransport():
                 if (connection := self._connections.get(effect.epoch)) is not None:
                     connection.close()
+            case e.Publish() | e.Withdraw() | e.DoubtList() | e.NeedCredentials() | e.Note():
+                _log(effect)
             case _ if (current := self._connections.get(self._core.session.link.epoch)) is not None:
                 self._say(current, effect)
             case _:
@@ -235,7 +237,7 @@ class Catalogs:
             case e.AbandonWalk() | e.CancelListen():
                 connection.cancel(effect)
             case _:
-                logger.debug("%s", effect)
+                raise AssertionError(f"nobody performs {type(effect).__name__}")
 
     def _open(self, epoch: int) -> None:
         assert self._tasks is not None
@@ -264,6 +266,18 @@ class Catalogs:
         self._fed = self._told
         self._core.receive(i.CloseWanted(now_ms()))
         self._moved.set()
+
+
+def _log(effect: Effect) -> None:
+    """What the peer sent is not logged, only how much."""
+    if isinstance(effect, e.Publish):
+        kind, listed = effect.kind.value, effect.snapshot
+        logger.debug(
+            "%s: generation %d, %d items, changed %s, clean %s",
+            *(kind, listed.generation, len(listed.items), effect.changed, listed.clean),
+        )
+    else:
+        logger.debug("%s", effect)
 
 
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:

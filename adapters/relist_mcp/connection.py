@@ -1,7 +1,7 @@
 """One epoch's transport: opened, written to, heard, closed. It decides nothing."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import anyio
 from attrs import frozen
@@ -58,9 +58,10 @@ class Connection:
         try:
             with self._scope, self._outbox, self._to_send:
                 await self._converse()
-        except Exception as error:
-            # Untrusted text may stand in the message: the type says enough.
-            logger.debug("transport of epoch %d: %s", self._epoch, type(error).__name__)
+        except* Exception as group:  # also of a transport that fails while it is cancelled
+            # Untrusted text may stand in the messages: the types say enough.
+            names = sorted({type(error).__name__ for error in _leaves(group)})
+            logger.debug("transport of epoch %d: %s", self._epoch, ", ".join(names))
         finally:
             self.tap = None
             self.closed.set()
@@ -155,3 +156,11 @@ class Connection:
         """Nothing is carried any more. See ``Ears``."""
         failure = None if status is None else Failure("no stream", None, status)
         self._tell(i.PushEnded(self._host.listen().serial, failure, now_ms()))
+
+
+def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -28,6 +28,7 @@ class Pipe:
     def __init__(self, brain: Brain) -> None:
         self.brain = brain
         self.opened = 0
+        self.open = 0
         self.refusals = 0
         self.deaf = False
         self.grant: Frame | None = None
@@ -46,13 +47,17 @@ class Pipe:
         out, read = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
         write, into = anyio.create_memory_object_stream[SessionMessage](0)
         self.opened += 1
+        self.open += 1
         self._out = out
         self.brain.listens.clear()
         self.brain.held.clear()
-        async with out, read, write, into, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._serve, into, out)
-            yield read, write
-            tasks.cancel_scope.cancel()
+        try:
+            async with out, read, write, into, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._serve, into, out)
+                yield read, write
+                tasks.cancel_scope.cancel()
+        finally:
+            self.open -= 1
 
     async def _serve(
         self,
@@ -85,7 +90,8 @@ class Pipe:
             item = SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
         except ValueError as error:
             item = error
-        self._out.send_nowait(item)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens
+            self._out.send_nowait(item)
 
     def reply(self, request: Frame) -> None:
         """Answer a held request as it would have been answered."""
