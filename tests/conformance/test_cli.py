@@ -1,5 +1,6 @@
 """The command line: exit codes, one clear line for what is wrong, nothing left behind."""
 
+import json
 import os
 import select
 import shlex
@@ -10,8 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import relist
+from relist_conformance.cli import app
+from relist_conformance.errors import ConformanceError
 
 CLIENTS = Path(__file__).parent.parent / "clients"
 RELIST = (sys.executable, "-m", "relist_conformance.cli")
@@ -120,6 +124,49 @@ def test_an_id_that_exists_already(tmp_path: Path) -> None:
     taken = next(p for p in (files("relist_specs") / "cases").iterdir() if p.name.endswith(".yaml"))
     (tmp_path / "again.yaml").write_bytes(taken.read_bytes())
     assert "exists already" in refused("check", "--cases", str(tmp_path))
+
+
+ONE_CELL = ("--case", "paging:every-page", "--transport", "stdio", "--revision", "2026-07-28")
+NAIVE = ("--driver", f"{sys.executable} -m relist_conformance.drivers.naive")
+
+
+def test_strict_turns_a_warning_into_a_failure(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    lax = run("check", *ONE_CELL, *NAIVE, "--json", str(file))
+    assert lax.returncode == 0, lax.stderr
+    assert lax.stdout.rstrip().endswith("1 warn")
+    assert run("check", *ONE_CELL, *NAIVE, "--strict").returncode == 1
+    document = json.loads(file.read_text())
+    assert 0 < document["timing"]["driver_start_ms"] < document["timing"]["total_ms"]
+    (result,) = document["results"]
+    assert result["verdict"] == "warn"
+    assert result["history"]
+    witnesses = {seq for finding in result["findings"] for seq in finding["witness"]}
+    assert witnesses <= {event["seq"] for event in result["history"]}
+
+
+def exit_of(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Exit code and stderr of a check in which this error comes up."""
+
+    async def fails(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("relist_conformance.check.run_check", fails)
+    result = CliRunner().invoke(app, ["check"])
+    return result.exit_code, result.stderr
+
+
+def test_a_known_error_is_one_line_however_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ExceptionGroup("", [ExceptionGroup("", [ConformanceError("port 1\x1b is taken")])])
+    assert exit_of(error, monkeypatch) == (2, "relist: port 1\\x1b is taken\n")
+
+
+def test_a_fault_of_the_suite_never_looks_like_a_failing_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, said = exit_of(RuntimeError("a bug"), monkeypatch)
+    assert code == 2
+    assert "RuntimeError: a bug" in said
 
 
 def test_list_and_explain() -> None:

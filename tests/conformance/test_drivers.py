@@ -1,4 +1,4 @@
-"""The two drivers of other people's clients, judged end to end over stdio and HTTP.
+"""The three drivers that come with Relist, judged end to end over stdio and HTTP.
 
 The verdicts are pinned: a case that stops finding what it is for, and one that begins to blame a
 client for something else, both show here.
@@ -71,7 +71,14 @@ def verdicts(driver: str, file: Path) -> dict[str, str]:
     return {case: " ".join(words[column] for column in COLUMNS) for case, words in found.items()}
 
 
-@pytest.mark.parametrize(("driver", "expected"), [("naive", NAIVE), ("fastmcp_client", FASTMCP)])
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        ("reference", dict.fromkeys(NAIVE, "pass pass pass pass")),
+        ("naive", NAIVE),
+        ("fastmcp_client", FASTMCP),
+    ],
+)
 def test_verdicts_are_as_pinned(driver: str, expected: dict[str, str], tmp_path: Path) -> None:
     assert verdicts(driver, tmp_path / "result.json") == expected
 

@@ -30,7 +30,7 @@ _MAX_MESSAGE = 160
 
 
 def print_report(console: Console, results: Sequence[Result], title: str) -> None:
-    """Print table, details and summary. Two runs with equal verdicts print equal text."""
+    """Print table, details and summary. Equal verdicts give an equal table and summary."""
     console.print(Text(plain(title), "bold"))
     console.print(_table(results))
     for case, of_case in _by_case(results):
