@@ -70,46 +70,53 @@ def _relist(
     pass
 
 
+_Driver = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="The driver of the client to judge [the reference]."),
+]
+_Patterns = Annotated[
+    list[str] | None, typer.Option(metavar="GLOB", help="Only cases whose id matches.")
+]
+_Revisions = Annotated[
+    list[str] | None, typer.Option(metavar="REVISION", help=f"Of {', '.join(REVISIONS)}.")
+]
+_Transports = Annotated[
+    list[str] | None, typer.Option(metavar="TRANSPORT", help=f"Of {', '.join(TRANSPORTS)}.")
+]
+_Profile = Annotated[
+    str, typer.Option(metavar="PROFILE", help="relist: all rules; mcp: those of MCP itself.")
+]
 _Cases = Annotated[
     Path | None, typer.Option("--cases", metavar="DIR", help="Add the cases of this folder.")
+]
+_Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")]
+_Strict = Annotated[bool, typer.Option("--strict", help="Count warn and untestable as failures.")]
+_Port = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port of the HTTP server; 0 takes a free one.")
+]
+_Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Plays at the same time.")]
+_Patience = Annotated[
+    int, typer.Option(metavar="MS", min=1, help="How long a step waits for the client.")
+]
+_DriverTimeout = Annotated[
+    float, typer.Option(metavar="S", min=0.1, help="How long a driver may take to answer.")
 ]
 
 
 @app.command()
 def check(
-    driver: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="The driver of the client to judge [the reference]."),
-    ] = None,
-    case: Annotated[
-        list[str] | None, typer.Option(metavar="GLOB", help="Only cases whose id matches.")
-    ] = None,
-    revision: Annotated[
-        list[str] | None, typer.Option(metavar="REVISION", help=f"Of {', '.join(REVISIONS)}.")
-    ] = None,
-    transport: Annotated[
-        list[str] | None, typer.Option(metavar="TRANSPORT", help=f"Of {', '.join(TRANSPORTS)}.")
-    ] = None,
-    profile: Annotated[
-        str, typer.Option(metavar="PROFILE", help="relist: all rules; mcp: those of MCP itself.")
-    ] = "relist",
+    driver: _Driver = None,
+    case: _Patterns = None,
+    revision: _Revisions = None,
+    transport: _Transports = None,
+    profile: _Profile = "relist",
     cases: _Cases = None,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Count warn and untestable as failures.")
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the HTTP server; 0 takes a free one.")
-    ] = 0,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Plays at the same time.")] = 4,
-    patience: Annotated[
-        int, typer.Option(metavar="MS", min=1, help="How long a step waits for the client.")
-    ] = 8000,
-    driver_timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="How long a driver may take to answer.")
-    ] = 60.0,
+    json: _Json = None,
+    strict: _Strict = False,
+    port: _Port = 0,
+    jobs: _Jobs = 4,
+    patience: _Patience = 8000,
+    driver_timeout: _DriverTimeout = 60.0,
 ) -> None:
     """Play all cases against a client and judge it. Without options: the reference client."""
     with _one_line_errors():
