@@ -1,0 +1,204 @@
+"""What a peer may say, taken apart: nothing raises, and inputs carry only what was asked for."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+
+from relist import effects as e
+from relist import inputs as i
+from relist.values import Channel, Failure, Kind
+from relist_mcp.exchange import Exchange, retry_after_ms
+from relist_mcp.hearing import SUBSCRIPTION_ID, Hearing, canonical, request_id
+
+REQUESTS: list[Any] = [
+    e.RequestPage(Kind.TOOLS, 3, None),
+    e.RequestPage(Kind.TEMPLATES, 4, "c"),
+    e.RequestDiscover(1, "2026-07-28"),
+    e.RequestInitialize(2, "2025-11-25"),
+    e.OpenListen(5, frozenset(Channel)),
+]
+IDS = [request_id(effect) for effect in REQUESTS]
+
+WORDS = st.sampled_from(
+    [
+        *IDS,
+        *("tools", "name", "uri", "nextCursor", "ttlMs", "capabilities", "supportedVersions"),
+        *("_meta", SUBSCRIPTION_ID, "notifications", "toolsListChanged", "requestId", "resultType"),
+        *("inputSchema", "protocolVersion", "code", "message", "data", "supported"),
+    ]
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | WORDS
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(WORDS | st.text(max_size=3), JSON, max_size=4)
+METHODS = st.sampled_from(
+    [
+        "notifications/tools/list_changed",
+        "notifications/subscriptions/acknowledged",
+        "notifications/cancelled",
+        "notifications/message",
+    ]
+)
+ANY_ID = st.sampled_from([*IDS, "relist/listen/05", "relist/listen/-1", "relist/tools/x"]) | (
+    st.integers() | st.text(max_size=3)
+)
+FRAMES = st.one_of(
+    st.fixed_dictionaries({"id": ANY_ID, "result": OBJECTS}),
+    st.fixed_dictionaries(
+        {
+            "id": ANY_ID | st.none(),
+            "error": st.fixed_dictionaries(
+                {"code": st.integers(), "message": st.text(max_size=5), "data": JSON}
+            ),
+        }
+    ),
+    st.fixed_dictionaries({"method": METHODS, "params": OBJECTS}),
+    st.fixed_dictionaries({"method": METHODS}),
+    st.fixed_dictionaries({"id": ANY_ID, "method": st.just("ping")}),
+)
+EXCHANGES = st.builds(
+    Exchange,
+    st.none() | st.sampled_from([200, 202, 307, 400, 401, 404, 429, 500, 599]),
+    st.none() | st.integers(0, 10**9),
+    JSON,
+    st.booleans(),
+)
+
+
+def frame(**parts: Any) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **parts})
+
+
+def asked() -> Hearing:
+    hearing = Hearing()
+    for effect in REQUESTS:
+        hearing.expect(effect)
+    return hearing
+
+
+@given(st.lists(FRAMES, max_size=6), st.lists(st.tuples(st.sampled_from(IDS), EXCHANGES)))
+def test_nothing_that_a_peer_says_raises(
+    frames: list[dict[str, Any]], exchanges: list[tuple[str, Exchange]]
+) -> None:
+    hearing = asked()
+    for wire_id, exchange in exchanges:
+        hearing.exchange(wire_id, exchange)
+    answered = 0
+    for parts in frames:
+        heard = hearing.hear(frame(**parts), 7)
+        assert heard is None or heard.now_ms == 7
+        answered += heard is not None and not isinstance(heard, i.NoticeHeard | i.PushOpened)
+    assert answered <= len(REQUESTS)  # each request is answered once at most
+    assert len(hearing._asked) == len(REQUESTS) - answered
+
+
+@pytest.mark.parametrize("effect", REQUESTS)
+def test_an_answer_comes_once(effect: Any) -> None:
+    hearing = asked()
+    answer = frame(id=request_id(effect), error={"code": -32603, "message": "no"})
+    heard = hearing.hear(answer, 0)
+    assert heard is not None
+    assert heard.serial == effect.serial  # type: ignore[union-attr]
+    assert hearing.hear(answer, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("exchange", "code", "failure"),
+    [
+        (None, -32603, Failure("error answer", -32603)),
+        (Exchange(200), -32603, Failure("error answer", -32603)),
+        (Exchange(200), -32000, Failure("stream ended without an answer")),
+        (Exchange(None), -32000, Failure("network failure")),
+        (Exchange(503, 9_000), -32603, Failure("refused", None, 503, 9_000)),
+        (Exchange(404), -32601, Failure("refused", None, 404)),
+        (
+            Exchange(400, None, {"code": -32022, "data": {"supported": ["v"]}}),
+            -32603,
+            Failure("error answer", -32022, 400, None, ("v",)),
+        ),
+    ],
+)
+def test_a_failure_is_what_really_happened(
+    exchange: Exchange | None, code: int, failure: Failure
+) -> None:
+    """Over HTTP the SDK makes up the error frame; what went before tells more."""
+    hearing = asked()
+    if exchange is not None:
+        hearing.exchange(IDS[0], exchange)
+    message = "SSE stream ended without a response"
+    heard = hearing.hear(frame(id=IDS[0], error={"code": code, "message": message}), 0)
+    assert heard == i.PageFailed(Kind.TOOLS, 3, failure, 0)
+
+
+@given(JSON)
+def test_the_same_value_is_the_same_bytes_whatever_the_order_of_keys(value: Any) -> None:
+    assert canonical(value) == canonical(_reversed(value))
+
+
+def _reversed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _reversed(value[key]) for key in reversed(value)}
+    return [_reversed(entry) for entry in value] if isinstance(value, list) else value
+
+
+def test_values_that_python_takes_for_equal_are_different_bytes() -> None:
+    values: list[Any] = [True, 1, "1", [1], None, 0, False, ""]
+    assert len({canonical(value) for value in values}) == len(values)
+
+
+# --- Retry-After ----------------------------------------------------------------------------------
+
+NOW = datetime(2026, 7, 28, 12, tzinfo=UTC)
+
+
+TODAY = format_datetime(NOW, usegmt=True)
+
+
+def _busy(retry_after: str, date: str | None = TODAY) -> httpx2.Response:
+    headers = [(b"retry-after", retry_after.encode("utf-8", "replace"))]
+    if date is not None:
+        headers.append((b"date", date.encode("utf-8", "replace")))
+    return httpx2.Response(503, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [
+        ("0", 0),
+        ("120", 120_000),
+        ("9" * 5_000, 999_999_999_000),
+        (format_datetime(NOW + timedelta(minutes=2), usegmt=True), 120_000),
+        (format_datetime(NOW - timedelta(minutes=2), usegmt=True), 0),
+        ("-1", None),
+        ("1.5", None),
+        ("٣", None),
+        ("soon", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", None),
+        ("", None),
+    ],
+)
+def test_retry_after(text: str, expected_ms: int | None) -> None:
+    assert retry_after_ms(_busy(text)) == expected_ms
+
+
+def test_a_date_means_nothing_without_the_servers_clock() -> None:
+    assert retry_after_ms(_busy(TODAY, None)) is None
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_retry_after_never_raises(text: str, date: str) -> None:
+    found = retry_after_ms(_busy(text, date))
+    assert found is None or found >= 0
