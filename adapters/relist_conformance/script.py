@@ -184,7 +184,8 @@ def _case(raw: Mapping[str, Any]) -> Case:
 
 def _rule_of(raw: Mapping[str, Any]) -> Mapping[str, str]:
     """By revision the rule that a finding names: the first one, where the case does not say."""
-    return raw.get("rule") or dict.fromkeys(raw["revisions"], raw["rules"][0])
+    named: Mapping[str, str] = raw.get("rule", {})
+    return named or {revision: raw["rules"][0] for revision in raw["revisions"]}
 
 
 def _pages(raw: Mapping[str, Any]) -> dict[str, s.Pages]:
