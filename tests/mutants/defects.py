@@ -1,0 +1,182 @@
+"""Clients broken on purpose: the reference client with one defect each.
+
+``case`` is the case that is for it. ``also`` are cases that the same defect must fail as well; all
+others have to pass, or a verdict would be about something else than it says.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve, frozen
+
+from relist import inputs as i
+from relist import machine
+from relist.effects import Publish
+from relist.machine import Row
+from relist.messages import Page, read_page
+from relist.policy import Policy
+from relist.rules import walk
+from relist.rules.base import Step
+from relist.values import KINDS, WALKING, Capabilities, Catalog, Doubt, Phase
+from relist_mcp import hearing
+
+Patch = pytest.MonkeyPatch
+Act = Callable[..., Step]
+
+
+@frozen
+class Defect:
+    """One way to be wrong. ``seed`` lasts as long as the test."""
+
+    name: str
+    case: str
+    seed: Callable[[Patch], None]
+    also: frozenset[str] = frozenset()
+
+
+def _replace(patch: Patch, heard: type[Any], acts: Mapping[Phase, Act]) -> None:
+    """In these phases, keep the phase and do just that on hearing this."""
+    rows = dict(machine._CATALOG_ROWS)
+    rows[heard] = {**rows[heard], **{p: (Row(None, p, act),) for p, act in acts.items()}}
+    patch.setattr(machine, "_CATALOG_ROWS", rows)
+
+
+def _pages(patch: Patch, change: Callable[[i.PageArrived], i.PageArrived]) -> None:
+    def read(*args: Any) -> Page:
+        page = read_page(*args)
+        heard = page.heard
+        return Page(change(heard), page.notes) if isinstance(heard, i.PageArrived) else page
+
+    patch.setattr(hearing, "read_page", read)
+
+
+def first_page_only(patch: Patch) -> None:
+    """Takes the first page for the list."""
+    _pages(patch, lambda heard: evolve(heard, next_cursor=None))
+
+
+def empty_cursor_ends(patch: Patch) -> None:
+    """Takes any falsy cursor for the end."""
+    _pages(patch, lambda heard: evolve(heard, next_cursor=heard.next_cursor or None))
+
+
+def relists_first_page_only(patch: Patch) -> None:
+    """After a notice refreshes the first page and keeps the others."""
+
+    def arrived(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
+        noticed = catalog.doubt is Doubt.NOTICED and catalog.phase is Phase.REFRESHING
+        return noticed and not machine.guards.late(catalog, heard, policy)
+
+    def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
+        assert catalog.snapshot is not None
+        fresh = {item.key for item in heard.items}
+        kept = tuple(item for item in catalog.snapshot.items if item.key not in fresh)
+        whole = evolve(heard, items=(*heard.items, *kept), next_cursor=None)
+        return walk.publish(catalog, whole, policy, to)
+
+    rows = dict(machine._CATALOG_ROWS)
+    cells = dict(rows[i.PageArrived])
+    cells[Phase.REFRESHING] = (Row(arrived, Phase.FRESH, publish), *cells[Phase.REFRESHING])
+    rows[i.PageArrived] = cells
+    patch.setattr(machine, "_CATALOG_ROWS", rows)
+
+
+def deaf_to_notices(patch: Patch) -> None:
+    """Never hears a notice."""
+    _replace(patch, i.ListChangedHeard, dict.fromkeys(Phase, walk.nothing))
+
+
+def forgets_to_walk_again(patch: Patch) -> None:
+    """A notice during a listing is taken for answered by that listing."""
+    _replace(patch, i.ListChangedHeard, dict.fromkeys(WALKING, walk.nothing))
+
+
+def empties_on_failure(patch: Patch) -> None:
+    """A failed listing leaves an empty list."""
+
+    def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+        state, effects = walk._failed(catalog, None, heard.now_ms, policy, to)
+        if state.snapshot is None:
+            return Step(state, effects)
+        return Step(evolve(state, snapshot=evolve(state.snapshot, items=())), effects)
+
+    rows = dict(machine._CATALOG_ROWS)
+    cells = dict(rows[i.PageFailed])
+    for phase in WALKING:
+        cells[phase] = (Row(None, Phase.STALE, fail),)
+    rows[i.PageFailed] = cells
+    patch.setattr(machine, "_CATALOG_ROWS", rows)
+
+
+def never_retries(patch: Patch) -> None:
+    """A failed listing is the end of it, until somebody asks for a refresh."""
+
+    def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+        state, effects = walk._failed(catalog, None, heard.now_ms, policy, to)
+        return Step(evolve(state, pacing=evolve(state.pacing, due_at_ms=None)), effects)
+
+    rows = dict(machine._CATALOG_ROWS)
+    cells = dict(rows[i.PageFailed])
+    for phase in WALKING:
+        cells[phase] = (Row(None, Phase.STALE, fail),)
+    rows[i.PageFailed] = cells
+    patch.setattr(machine, "_CATALOG_ROWS", rows)
+
+
+def late_answer_wins(patch: Patch) -> None:
+    """Whatever list arrives last is the list."""
+
+    def overwrite(catalog: Catalog, heard: i.PageArrived, _: Policy, __: Phase) -> Step:
+        if catalog.snapshot is None:
+            return Step(catalog)
+        old = evolve(catalog.snapshot, items=heard.items, generation=catalog.generation + 1)
+        state = evolve(catalog, snapshot=old, generation=old.generation)
+        return Step(state, (Publish(catalog.kind, old, True),))
+
+    _replace(patch, i.PageArrived, {Phase.FRESH: overwrite})
+
+
+def asks_for_everything(patch: Patch) -> None:
+    """Takes every kind for declared."""
+
+    def all_kinds(value: object) -> Capabilities:
+        return evolve(machine_capabilities(value), kinds=frozenset(KINDS))
+
+    machine_capabilities = hearing.read_capabilities
+    patch.setattr(hearing, "read_capabilities", all_kinds)
+
+
+def trusts_over_a_reconnect(patch: Patch) -> None:
+    """A lost link says nothing about the list."""
+    for heard in (i.LinkLost, i.LinkOpened, i.CoverageGained, i.CoverageLost):
+        _replace(patch, heard, {Phase.FRESH: walk.nothing})
+
+
+DEFECTS = (
+    Defect(
+        "first-page-only",
+        "paging:every-page",
+        first_page_only,
+        frozenset({"paging:empty-cursor", "notice:next-access", "notice:during-listing"}),
+    ),
+    Defect("empty-cursor-ends", "paging:empty-cursor", empty_cursor_ends),
+    Defect(
+        "relists-first-page-only",
+        "notice:next-access",
+        relists_first_page_only,
+        frozenset({"notice:during-listing"}),
+    ),
+    Defect(
+        "deaf-to-notices",
+        "notice:next-access",
+        deaf_to_notices,
+        frozenset({"notice:during-listing", "failure:keeps-last-good"}),
+    ),
+    Defect("forgets-to-walk-again", "notice:during-listing", forgets_to_walk_again),
+    Defect("empties-on-failure", "failure:keeps-last-good", empties_on_failure),
+    Defect("never-retries", "failure:keeps-last-good", never_retries),
+    Defect("late-answer-wins", "late:timed-out-answer", late_answer_wins),
+    Defect("asks-for-everything", "capability:undeclared", asks_for_everything),
+    Defect("trusts-over-a-reconnect", "reconnect:lists-again", trusts_over_a_reconnect),
+)
