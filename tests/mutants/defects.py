@@ -110,11 +110,12 @@ def empties_on_failure(patch: Patch) -> None:
 
 
 def never_retries(patch: Patch) -> None:
-    """A failed listing is the end of it, until somebody asks for a refresh."""
+    """A failed listing is tried again a day later, whoever asks."""
 
     def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
         state, effects = walk._failed(catalog, None, heard.now_ms, policy, to)
-        return Step(evolve(state, pacing=evolve(state.pacing, due_at_ms=None)), effects)
+        tomorrow = evolve(state.pacing, due_at_ms=heard.now_ms + 86_400_000)
+        return Step(evolve(state, pacing=tomorrow), effects)
 
     rows = dict(machine._CATALOG_ROWS)
     cells = dict(rows[i.PageFailed])

@@ -12,7 +12,6 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from relist.policy import Policy
-from relist.values import Kind
 from relist_conformance.drivers.reference import ReferenceConnection
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.play import Played, play

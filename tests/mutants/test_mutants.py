@@ -5,9 +5,9 @@ other cases only those that the same defect must touch may be anything but passe
 """
 
 import pytest
+
 from mutants.defects import DEFECTS, Defect
 from mutants.inside import judge_inside
-
 from relist_conformance.play import Played
 from relist_conformance.script import Case, load_cases
 
@@ -38,7 +38,7 @@ def test_a_defect_is_caught_by_its_case_and_by_no_unrelated_one(
     severity = CASES[defect.case].severity[revision]
     assert words[defect.case] == severity
     unrelated = {name: word for name, word in words.items() if name not in defect.also}
-    assert unrelated == {name: "pass" for name in unrelated} | {defect.case: severity}
+    assert unrelated == dict.fromkeys(unrelated, "pass") | {defect.case: severity}
 
 
 def test_every_case_has_a_client_that_fails_it() -> None:
