@@ -48,8 +48,8 @@ FASTMCP = {
     # It asks for whatever the application asks for, declared or not.
     "capability:undeclared": "fail warn fail warn",
     # A client held open stays on its dead process (stdio) or asks under its dead session id (HTTP),
-    # so that each need ends in an error, which says nothing about a list.
-    "reconnect:lists-again": "warn n/a inconclusive n/a",
+    # so that each need ends in an error, and nothing is ever listed again.
+    "reconnect:lists-again": "warn n/a warn n/a",
 }
 SHOWN = {"not_applicable": "n/a"}
 
