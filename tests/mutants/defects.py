@@ -14,9 +14,9 @@ from relist import inputs as i
 from relist import machine
 from relist.effects import Publish
 from relist.machine import Row
-from relist.messages import Page, read_page
+from relist.messages import Page, read_capabilities, read_page
 from relist.policy import Policy
-from relist.rules import walk
+from relist.rules import guards, walk
 from relist.rules.base import Step
 from relist.values import KINDS, WALKING, Capabilities, Catalog, Doubt, Phase
 from relist_mcp import hearing
@@ -66,7 +66,7 @@ def relists_first_page_only(patch: Patch) -> None:
 
     def arrived(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
         noticed = catalog.doubt is Doubt.NOTICED and catalog.phase is Phase.REFRESHING
-        return noticed and not machine.guards.late(catalog, heard, policy)
+        return noticed and not guards.late(catalog, heard, policy)
 
     def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
         assert catalog.snapshot is not None
@@ -142,9 +142,8 @@ def asks_for_everything(patch: Patch) -> None:
     """Takes every kind for declared."""
 
     def all_kinds(value: object) -> Capabilities:
-        return evolve(machine_capabilities(value), kinds=frozenset(KINDS))
+        return evolve(read_capabilities(value), kinds=frozenset(KINDS))
 
-    machine_capabilities = hearing.read_capabilities
     patch.setattr(hearing, "read_capabilities", all_kinds)
 
 
