@@ -51,6 +51,7 @@ FASTMCP = {
     # so that each need ends in an error, and nothing is ever listed again.
     "reconnect:lists-again": "warn n/a warn n/a",
 }
+README = Path(__file__).parents[2] / "README.md"
 SHOWN = {"not_applicable": "n/a"}
 
 
@@ -81,6 +82,12 @@ def verdicts(driver: str, file: Path) -> dict[str, str]:
 )
 def test_verdicts_are_as_pinned(driver: str, expected: dict[str, str], tmp_path: Path) -> None:
     assert verdicts(driver, tmp_path / "result.json") == expected
+
+
+def test_the_readme_shows_the_verdicts_on_the_naive_client() -> None:
+    rows = [line.split("│") for line in README.read_text().splitlines() if line.startswith("│")]
+    shown = {row[1].strip(): " ".join(word.strip() for word in row[2:6]) for row in rows}
+    assert shown == NAIVE
 
 
 @pytest.mark.parametrize("driver", ["naive", "fastmcp_client"])
