@@ -1,0 +1,63 @@
+"""What is built holds what it should, and nothing else at the top level."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"relist", "relist_mcp", "relist_conformance", "relist_specs"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return folder
+
+
+def test_the_wheel_holds_the_four_packages_with_types_and_data(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert "relist_specs/schemas/case.schema.json" in names
+    cases = {path.name for path in (ROOT / "specs/relist_specs/cases").glob("*.yaml")}
+    assert {f"relist_specs/cases/{name}" for name in cases} <= set(names)
+
+
+def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    for wanted in ("README.md", "LICENSE", "CHANGELOG.md", "specs/README.md", "tests/conftest.py"):
+        assert wanted in names
+    assert "model/relist/charts.py" in names
+
+
+def test_the_wheel_works_where_nothing_else_of_ours_is(built: Path, tmp_path: Path) -> None:
+    """Unpacked beside the dependencies; our checkout is not on the path."""
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
+        "import relist, relist_mcp, relist_conformance.script as s;"
+        "print(relist.__file__); print(len(s.load_cases()))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    where, count = result.stdout.splitlines()
+    assert where.startswith(str(tmp_path))
+    assert int(count) >= 8
