@@ -102,7 +102,7 @@ def proves_staleness(failure: Failure) -> bool:
 
 
 def after_rejection(catalog: Catalog, call: Call, failure: Failure) -> Admission:
-    """What follows a rejected call: after a header mismatch one walk and one more try, else nothing.
+    """What follows a rejected call: a walk and one more try after a header mismatch, or nothing.
 
     The retry goes through ``admit`` again, so a changed definition refuses it: old arguments are
     never sent again by themselves. Rule: CALL-02, CALL-08, CALL-10, FAIL-08.

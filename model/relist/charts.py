@@ -243,6 +243,7 @@ class LinkChart(StateMachine):
     )
     initialize_failed = (
         handshaking.to(probing, cond="corrects_version", on="probe_listed")
+        | handshaking.to(refused, cond="proves_no_common_version", on="refuse")
         | handshaking.to(parked, cond="unauthorized", on="park")
         | handshaking.to(waiting, cond="handshake_failed", on="give_up")
         | _stay(handshaking, cond="late", on="note_late")

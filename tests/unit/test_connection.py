@@ -264,7 +264,7 @@ def test_an_unknown_counter_offer_is_left_without_a_word(version: str) -> None:
         (Failure("x", code=-32603), LinkPhase.WAITING),
         (Failure("x"), LinkPhase.WAITING),
         (LISTED, LinkPhase.PROBING),
-        (Failure("x", code=-32022, supported=(OTHER,)), LinkPhase.WAITING),
+        (Failure("x", code=-32022, supported=(OTHER,)), LinkPhase.REFUSED),
     ],
 )
 def test_what_a_failed_handshake_leads_to(failure: Failure, phase: LinkPhase) -> None:

@@ -28,6 +28,7 @@ from relist.policy import Policy
 from relist.rules.base import LinkStep
 from relist.values import NO_CAPABILITIES, Era, Failure, Link, LinkPhase, Wire
 
+Failed = i.DiscoverFailed | i.InitializeFailed
 Answer = i.DiscoverAnswered | i.DiscoverFailed | i.InitializeAnswered | i.InitializeFailed
 OfEpoch = i.TransportOpened | i.TransportLost | i.SessionExpired
 
@@ -171,18 +172,13 @@ def judge_probe(link: Link, failure: Failure, policy: Policy) -> Verdict:
     return Verdict.HANDSHAKE if policy.legacy_versions else Verdict.REFUSE
 
 
-def _probe_says(link: Link, heard: i.DiscoverFailed, policy: Policy, what: Verdict) -> bool:
+def _probe_says(link: Link, heard: Failed, policy: Policy, what: Verdict) -> bool:
     return not late(link, heard, policy) and judge_probe(link, heard.failure, policy) is what
 
 
-def corrects_version(
-    link: Link, heard: i.DiscoverFailed | i.InitializeFailed, policy: Policy
-) -> bool:
+def corrects_version(link: Link, heard: Failed, policy: Policy) -> bool:
     """The error lists a modern version that we speak: ask once more. Rule: LIFE-24."""
-    return (
-        not late(link, heard, policy)
-        and judge_probe(link, heard.failure, policy) is Verdict.CORRECT
-    )
+    return _probe_says(link, heard, policy, Verdict.CORRECT)
 
 
 def proves_legacy(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
@@ -190,7 +186,7 @@ def proves_legacy(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
     return _probe_says(link, heard, policy, Verdict.HANDSHAKE)
 
 
-def proves_no_common_version(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
+def proves_no_common_version(link: Link, heard: Failed, policy: Policy) -> bool:
     """A modern server with which nothing is shared. Rule: LIFE-29."""
     return _probe_says(link, heard, policy, Verdict.REFUSE)
 
@@ -200,11 +196,9 @@ def unavailable(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
     return _probe_says(link, heard, policy, Verdict.WAIT)
 
 
-def unauthorized(link: Link, heard: i.DiscoverFailed | i.InitializeFailed, policy: Policy) -> bool:
+def unauthorized(link: Link, heard: Failed, policy: Policy) -> bool:
     """Authorization failed. Rule: FAIL-04, LIFE-35."""
-    return (
-        not late(link, heard, policy) and judge_probe(link, heard.failure, policy) is Verdict.PARK
-    )
+    return _probe_says(link, heard, policy, Verdict.PARK)
 
 
 def handshake_failed(link: Link, heard: i.InitializeFailed, policy: Policy) -> bool:
@@ -212,6 +206,7 @@ def handshake_failed(link: Link, heard: i.InitializeFailed, policy: Policy) -> b
     return not (
         late(link, heard, policy)
         or corrects_version(link, heard, policy)
+        or proves_no_common_version(link, heard, policy)
         or unauthorized(link, heard, policy)
     )
 
