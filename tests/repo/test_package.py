@@ -1,8 +1,11 @@
 """What is built holds what it should, and nothing else at the top level."""
 
+import ast
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -61,3 +64,40 @@ def test_the_wheel_works_where_nothing_else_of_ours_is(built: Path, tmp_path: Pa
     where, count = result.stdout.splitlines()
     assert where.startswith(str(tmp_path))
     assert int(count) >= 8
+
+
+SPELLED = {
+    "statemachine": "python-statemachine",
+    "yaml": "pyyaml",
+    "jsonschema_rs": "jsonschema-rs",
+}
+BROUGHT = {"mcp_types": "mcp"}  # the SDK's own types come with it, at its version
+
+
+def _imported(package: Path) -> set[str]:
+    found: set[str] = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add((node.module or "").split(".")[0])
+    return found - set(sys.stdlib_module_names) - PACKAGES
+
+
+@pytest.mark.parametrize(
+    ("package", "extras"),
+    [
+        ("model/relist", ()),
+        ("adapters/relist_mcp", ("mcp",)),
+        ("adapters/relist_conformance", ("mcp", "conformance", "fastmcp")),
+    ],
+)
+def test_whatever_is_imported_is_declared(package: str, extras: tuple[str, ...]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"]]
+    for extra in extras:
+        wanted += project["optional-dependencies"][extra]
+    declared = {re.split(r"[<>=\[]", line)[0] for line in wanted}
+    for name in _imported(ROOT / package):
+        assert BROUGHT.get(name, SPELLED.get(name, name)) in declared
