@@ -188,6 +188,8 @@ class _Host:
         self._driver = driver
         self._to_inbox = to_inbox
         self._began_s = anyio.current_time()
+        self._last_begun = anyio.Event()
+        self._last_begun.set()
 
     async def run(
         self, inbox: MemoryObjectReceiveStream[_Item], end: End, tasks: anyio.abc.TaskGroup
@@ -198,7 +200,8 @@ class _Host:
             for output in self._referee.drain():
                 match output:
                     case Ask():
-                        tasks.start_soon(self._ask, output, end.target)
+                        before, self._last_begun = self._last_begun, anyio.Event()
+                        tasks.start_soon(self._ask, output, end.target, before, self._last_begun)
                     case Finished():
                         self.outcome, self.history = output.outcome, self._referee.history
                         self.finished.set()
@@ -232,7 +235,12 @@ class _Host:
             case None:
                 self._referee.tick(now_ms)
 
-    async def _ask(self, ask: Ask, target: Mapping[str, Any]) -> None:
+    async def _ask(
+        self, ask: Ask, target: Mapping[str, Any], before: anyio.Event, begun: anyio.Event
+    ) -> None:
+        """Commands overlap, but the driver gets them in the order in which they were asked."""
+        await before.wait()
+        begun.set()
         more = {"target": target} if ask.op == "connect" else {}
         answer = await self.ask_safely(ask.op, {**ask.fields, **more})
         await self._to_inbox.send(

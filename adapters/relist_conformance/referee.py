@@ -173,7 +173,8 @@ class Referee:
 
     def _perform_all(self) -> _Flow:
         for index, step in enumerate(self._case.steps):
-            if step.applies(self._revision, self._transport):
+            given = step.given is None or marked(self.history, step.given) is not None
+            if given and step.applies(self._revision, self._transport):
                 self._recorder.add("step", index=index, op=type(step).__name__.lower())
                 flow = self._perform(step)
                 if flow is not None:

@@ -185,7 +185,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
 def _rule_of(raw: Mapping[str, Any]) -> Mapping[str, str]:
     """By revision the rule that a finding names: the first one, where the case does not say."""
     named: Mapping[str, str] = raw.get("rule", {})
-    return named or {revision: raw["rules"][0] for revision in raw["revisions"]}
+    return named or dict.fromkeys(raw["revisions"], str(raw["rules"][0]))
 
 
 def _pages(raw: Mapping[str, Any]) -> dict[str, s.Pages]:
@@ -222,7 +222,10 @@ _STEPS: Mapping[str, Callable[..., s.Step]] = {
 
 
 def _step(raw: Mapping[str, Any]) -> s.Step:
-    when = {key: tuple(names) for key, names in raw.get("when", {}).items()}
+    when: dict[str, Any] = {
+        key: names if isinstance(names, str) else tuple(names)
+        for key, names in raw.get("when", {}).items()
+    }
     op = next(key for key in raw if key != "when")
     given: Mapping[str, Any] = raw[op] or {}
     fields: dict[str, Any] = {_NAMES.get(key, key): value for key, value in given.items()}
@@ -300,6 +303,8 @@ class _Names:
     holds: set[str] = attrs.field(factory=set[str])
 
     def take(self, where: str, step: s.Step) -> Iterator[tuple[str, str, str]]:
+        if step.given is not None and step.given not in self.marks:
+            yield f"{where}/when/given", step.given, "is no earlier mark"
         match step:
             case s.Need() | s.Believe() | s.Call():
                 self.answers.add(step.name)

@@ -33,13 +33,15 @@ class RequestMatch:
 
 @frozen(kw_only=True)
 class Step:
-    """What all steps share: a step is skipped for revisions and transports it does not name."""
+    """What all steps share: it is skipped for revisions and transports that it does not name, and
+    where the run did not come to the mark ``given``."""
 
     revisions: tuple[str, ...] | None = None
     transports: tuple[str, ...] | None = None
+    given: str | None = None
 
     def applies(self, revision: str, transport: str) -> bool:
-        """Whether the step is performed in a run of this revision on this transport."""
+        """Whether the step is meant for runs of this revision on this transport."""
         return (self.revisions is None or revision in self.revisions) and (
             self.transports is None or transport in self.transports
         )
