@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -190,8 +191,12 @@ def test_an_interrupted_run_leaves_no_process(how: signal.Signals, tmp_path: Pat
     pipe = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     script = f"exec 9>{held}; sleep 600 & echo started >&9; exec {broken('stays')}"
     command = shlex.join(("sh", "-c", script))
+    # A test run in the background of a shell inherits SIGINT as ignored, which a run respects.
     with subprocess.Popen(
-        (*RELIST, "check", "--driver", command), stderr=subprocess.PIPE, text=True
+        (*RELIST, "check", "--driver", command),
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, how, signal.SIG_DFL),  # noqa: PLW1509
     ) as suite:
         assert read(pipe) == b"started\n"
         suite.send_signal(how)
