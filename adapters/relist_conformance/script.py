@@ -121,8 +121,10 @@ def parse_case(data: bytes, name: str) -> Case:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise CaseError(f"{name}: not YAML: {reason[:200]}") from None
-    for wrong in _validator().iter_errors(raw):
-        raise CaseError(f"{name}: {_explained(wrong)}")
+    # A misspelt field is both unknown and missing: the unknown one is what the author looks for.
+    wrong = sorted(_validator().iter_errors(raw), key=lambda error: not _is_unknown(error))
+    if wrong:
+        raise CaseError(f"{name}: {_explained(wrong[0])}")
     case = _case(cast("Mapping[str, Any]", raw))
     for field, value, reason in _mistakes(case):
         raise CaseError(f"{name}: field '{field}': {quoted(value)} {reason}")
@@ -130,7 +132,12 @@ def parse_case(data: bytes, name: str) -> Case:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without dates: a revision such as 2025-11-25 stays the text it is."""
+    """YAML without dates and aliases: 2025-11-25 stays a text, and a short file stays small."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed")
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -145,10 +152,17 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(json.loads(schema.read_bytes()))
 
 
+def _is_unknown(error: jsonschema_rs.ValidationError) -> bool:
+    return error.kind.name == "additionalProperties"
+
+
 def _explained(error: jsonschema_rs.ValidationError) -> str:
     path = "/".join(str(part) for part in error.instance_path)
+    where = f"field '{path}'" if path else "the case"
+    if error.kind.name in ("additionalProperties", "required"):
+        return f"{where}: {quoted(error.message)[1:-1]}"  # the message names the field
     value = json.dumps(error.instance, ensure_ascii=False, default=str)
-    return f"field '{path}': {quoted(value)}: {quoted(error.message)[1:-1]}"
+    return f"{where}: {quoted(value)}: {quoted(error.message)[1:-1]}"
 
 
 # --- from checked YAML to values ---

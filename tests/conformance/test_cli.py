@@ -116,7 +116,8 @@ def test_a_port_in_use() -> None:
 def test_a_case_file_with_a_wrong_field(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("id: mine:case\nlevle: full\n")
     said = refused("check", "--cases", str(tmp_path))
-    assert said.startswith("mine.yaml: field ")
+    assert said.startswith("mine.yaml: ")
+    assert "levle" in said
 
 
 def test_an_id_that_exists_already(tmp_path: Path) -> None:
