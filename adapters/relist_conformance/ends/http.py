@@ -63,23 +63,24 @@ class HttpEnd:
         # Without a limit, since the referee never waits; its scripts are short.
         outgoing, queue = anyio.create_memory_object_stream[ChannelOutput](inf)
         self._outgoing[channel] = outgoing
-        await self._hear(Opened(channel, kind, headers))
-        if kind == "post":
-            await self._hear(Received(channel, wire.parse(body)))
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
-            with queue:
+        with queue:
+            await self._hear(Opened(channel, kind, headers))
+            if kind == "post":
+                await self._hear(Received(channel, wire.parse(body)))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_watch, receive, tasks.cancel_scope)
                 await _answer(queue, send)
-            tasks.cancel_scope.cancel()
+                tasks.cancel_scope.cancel()
         if self._outgoing.pop(channel, None) is not None:
             outgoing.close()
             await self._hear(Closed(channel))
+
+
+async def _watch(receive: _Receive, scope: anyio.CancelScope) -> None:
+    """Ends the scope when the client goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
 
 
 def _begins_stream(output: ChannelOutput) -> bool:

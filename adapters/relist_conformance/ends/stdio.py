@@ -24,6 +24,7 @@ _GONE = (
     anyio.ClosedResourceError,
     anyio.EndOfStream,
     anyio.IncompleteRead,
+    anyio.DelimiterNotFound,  # a line longer than any message: whoever sends it is hung up on
 )
 
 
@@ -68,7 +69,20 @@ class StdioEnd:
         # Without a limit, since the referee never waits; its scripts are short.
         outgoing, queue = anyio.create_memory_object_stream[bytes](inf)
         self._outgoing[channel] = outgoing
-        await self._hear(Opened(channel, "stdio"))
+        with queue:
+            await self._hear(Opened(channel, "stdio"))
+            await self._carry(channel, queue, lines, connection)
+        if self._outgoing.pop(channel, None) is not None:
+            outgoing.close()
+            await self._hear(Closed(channel))
+
+    async def _carry(
+        self,
+        channel: str,
+        queue: MemoryObjectReceiveStream[bytes],
+        lines: BufferedByteReceiveStream,
+        connection: anyio.abc.SocketStream,
+    ) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_write, queue, connection, tasks.cancel_scope)
             with suppress(*_GONE):
@@ -77,9 +91,6 @@ class StdioEnd:
                     if line.strip():
                         await self._hear(Received(channel, wire.parse(line)))
             tasks.cancel_scope.cancel()
-        if self._outgoing.pop(channel, None) is not None:
-            outgoing.close()
-            await self._hear(Closed(channel))
 
 
 async def _write(
@@ -87,7 +98,7 @@ async def _write(
     connection: anyio.abc.SocketStream,
     scope: anyio.CancelScope,
 ) -> None:
-    with queue, suppress(*_GONE):
+    with suppress(*_GONE):
         async for line in queue:
             await connection.send(line)
     scope.cancel()
@@ -115,15 +126,11 @@ class StdioHub:
         async with connection:
             lines = BufferedByteReceiveStream(connection)
             token = b""
-            with (
-                anyio.move_on_after(_TOKEN_PATIENCE_S),
-                suppress(anyio.DelimiterNotFound, *_GONE),
-            ):
+            with anyio.move_on_after(_TOKEN_PATIENCE_S), suppress(*_GONE):
                 token = await lines.receive_until(b"\n", _TOKEN_BYTES)
             end = self._ends.get(token.decode(errors="replace"))
             if end is not None:
-                with suppress(anyio.DelimiterNotFound):
-                    await end.serve(lines, connection)
+                await end.serve(lines, connection)
 
 
 async def serve_stdio(*, task_status: anyio.abc.TaskStatus[StdioHub]) -> None:

@@ -1,0 +1,184 @@
+"""Case files: what comes with Relist loads, and what is wrong in a file is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from relist.check.expect import Answered, Requested
+from relist_conformance import steps as s
+from relist_conformance.script import CaseError, load_cases, parse_case
+
+ALL = load_cases()
+
+
+def raw(**changed: Any) -> dict[str, Any]:
+    return {
+        "id": "tools:made-up",
+        "title": "A case made up",
+        "text": "A client does what\nthis text says.",
+        "rules": ["MADE-01", "MADE-02"],
+        "source": [{"name": "A page", "url": "https://example.com/page"}],
+        "strength": {"2025-11-25": "SHOULD", "2026-07-28": "MUST"},
+        "severity": {"2025-11-25": "warn", "2026-07-28": "fail"},
+        "profile": "mcp",
+        "revisions": ["2025-11-25", "2026-07-28"],
+        "transports": ["stdio"],
+        "level": "full",
+        "server": {"capabilities": {"tools": {}}, "tools": [["a@1"]]},
+        "steps": [{"connect": None}, {"need": {"kind": "tools", "as": "list"}}],
+        "expect": [{"answer": {"of": "list", "items": ["a@1"]}}],
+        **changed,
+    }
+
+
+def text(**changed: Any) -> bytes:
+    return yaml.safe_dump(raw(**changed)).encode()
+
+
+def test_eight_cases_come_with_relist() -> None:
+    assert [case.id for case in ALL] == [
+        "paging:every-page",
+        "paging:empty-cursor",
+        "notice:next-access",
+        "notice:during-listing",
+        "failure:keeps-last-good",
+        "late:timed-out-answer",
+        "capability:undeclared",
+        "reconnect:lists-again",
+    ]
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+def test_severity_follows_strength_and_each_case_has_a_source(case: Any) -> None:
+    for revision in case.revisions:
+        must = case.strength[revision] in ("MUST", "MUST NOT")
+        assert case.severity[revision] == ("fail" if must else "warn")
+        assert case.rule[revision] in case.rules
+    assert any(source.url for source in case.source)
+    if case.profile == "mcp":
+        assert not {"seed"} & set(case.strength.values())
+
+
+def test_a_case_is_read_into_values() -> None:
+    case = parse_case(text(), "made.yaml")
+    assert case.text == "A client does what this text says."
+    assert case.revisions == ("2025-11-25", "2026-07-28")
+    assert case.transports == ("memory", "stdio")
+    assert case.steps == (s.Connect(), s.Need(kind="tools", name="list"))
+    assert case.expect == (
+        Answered(
+            rule={"2025-11-25": "MADE-01", "2026-07-28": "MADE-01"},
+            severity={"2025-11-25": "warn", "2026-07-28": "fail"},
+            of="list",
+            one_of=(("a@1",),),
+        ),
+    )
+
+
+def test_revisions_need_no_quotes() -> None:
+    unquoted = text().replace(b"'2025-11-25'", b"2025-11-25")
+    assert parse_case(unquoted, "made.yaml") == parse_case(text(), "made.yaml")
+
+
+def test_an_expectation_may_name_its_own_rule_and_severity() -> None:
+    expect = [
+        {
+            "requested": {
+                "method": "tools/list",
+                "rule": "MADE-02",
+                "severity": {"2026-07-28": "warn"},
+            }
+        }
+    ]
+    found = parse_case(text(expect=expect), "made.yaml").expect[0]
+    assert isinstance(found, Requested)
+    assert found.rule["2026-07-28"] == "MADE-02"
+    assert found.severity == {"2025-11-25": "warn", "2026-07-28": "warn"}
+
+
+HOLD = {"hold": {"request": {"method": "tools/list"}, "as": "one"}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"colour": "red"}, "field '': .*'colour' was unexpected"),
+        ({"level": "all"}, "field 'level': '\"all\"'"),
+        ({"id": "Tools"}, "field 'id': '\"Tools\"'"),
+        ({"revisions": ["2024-11-05"]}, "field 'revisions/0': '\"2024-11-05\"'"),
+        ({"steps": [{"need": {"kind": "tool"}}]}, "field 'steps/0/need/kind': '\"tool\"'"),
+        ({"steps": [{"needs": {"kind": "tools"}}]}, "field 'steps/0': .*'needs' was unexpected"),
+        ({"steps": [{"idle": None, "stop": None}]}, "field 'steps/0'"),
+        ({"steps": [{"when": {"revisions": ["2025-11-25"]}}]}, "field 'steps/0'"),
+        (
+            {"steps": [{"release": {"name": "one"}}, HOLD]},
+            "'steps/0/release/name': 'one' is held by",
+        ),
+        (
+            {"steps": [{"fail": {"request": {"method": "initialize"}, "error": {"code": 1}}}]},
+            "field 'steps/0/fail/error': .*message",
+        ),
+        (
+            {"steps": [{"hold": {"request": {"method": "subscriptions/listen"}, "as": "one"}}]},
+            "'subscriptions/listen' cannot be held or failed",
+        ),
+        (
+            {"steps": [{"idle": None, "when": {"given": "then"}}]},
+            "field 'steps/0/when/given': 'then' is no earlier mark",
+        ),
+        (
+            {"expect": [{"answer": {"of": "lst", "items": []}}]},
+            "'expect/0/.*/of': 'lst' is no answer",
+        ),
+        ({"expect": [{"full_walk": {"kind": "tools", "since": "x"}}]}, "'x' is no mark"),
+        ({"expect": [{"answer": {"of": "list"}}]}, "field 'expect/0/answer'"),
+        ({"severity": {"2025-11-25": "warn"}}, "field 'severity': '2026-07-28' is missing here"),
+        ({"server": {"capabilities": {}, "tools": [["a@x"]]}}, "'server/tools/0/0': '\"a@x\"'"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_field_and_value(
+    changed: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(CaseError, match=f"made.yaml: .*{told}") as caught:
+        parse_case(text(**changed), "made.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"id: [",
+        b"\xff\xfe\x00",
+        b"",
+        b"- 1",
+        b"a: &a [1]\nb: *a",
+        b"[" * 5000,
+        b"!!python/object/apply:os.getcwd []",
+        b"x" * 300_000,
+    ],
+)
+def test_what_is_no_case_at_all_is_one_line(data: bytes) -> None:
+    with pytest.raises(CaseError, match=r"^made.yaml: ") as caught:
+        parse_case(data, "made.yaml")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_file_cannot_write_on_the_terminal() -> None:
+    with pytest.raises(CaseError) as caught:
+        parse_case(text(level="\x1b[2J[bold]"), "made.yaml")
+    assert "\x1b" not in str(caught.value)
+
+
+def test_two_cases_with_one_id_are_refused(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_bytes(text())
+    with pytest.raises(CaseError, match="b.yaml: field 'id': 'tools:made-up' is taken"):
+        load_cases(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="nowhere"):
+        load_cases(tmp_path / "nowhere")
