@@ -10,7 +10,6 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from attrs import frozen
 from statemachine import State, StateMachine
 
 from relist import inputs
@@ -175,8 +174,7 @@ class Hit(Enum):
     UNSUPPORTED = "unsupported"  # the server does not have this kind
 
 
-@frozen
-class Reading:
+class Reading(NamedTuple):
     """What a reader gets: the snapshot (None for miss and unsupported), and how far to trust it."""
 
     hit: Hit
@@ -185,16 +183,22 @@ class Reading:
     age_ms: int | None
 
 
+# Looked up once: a member of an Enum costs as much to reach as the rest of a read.
+_UNSUPPORTED = Phase.UNSUPPORTED
+_HIT, _EXPIRED, _DOUBTED = Hit.HIT, Hit.EXPIRED, Hit.DOUBTED
+
+
 def read(catalog: Catalog, now_ms: int) -> Reading:
     """Look at a catalog without changing it or causing traffic. Doubt outranks expiry."""
-    snapshot, why = catalog.snapshot, catalog.doubt
-    if catalog.phase is Phase.UNSUPPORTED:
+    if catalog.phase is _UNSUPPORTED:
         return Reading(Hit.UNSUPPORTED, None, None, None)
+    snapshot, why = catalog.snapshot, catalog.doubt
     if snapshot is None:
         return Reading(Hit.MISS, None, why, None)
     age_ms = now_ms - snapshot.listed_at_ms
     if why is not None:
-        return Reading(Hit.DOUBTED, snapshot, why, age_ms)
-    if snapshot.expires_at_ms is not None and now_ms >= snapshot.expires_at_ms:
-        return Reading(Hit.EXPIRED, snapshot, None, age_ms)
-    return Reading(Hit.HIT, snapshot, None, age_ms)
+        return Reading(_DOUBTED, snapshot, why, age_ms)
+    expires_at_ms = snapshot.expires_at_ms
+    if expires_at_ms is not None and now_ms >= expires_at_ms:
+        return Reading(_EXPIRED, snapshot, None, age_ms)
+    return Reading(_HIT, snapshot, None, age_ms)
