@@ -1,0 +1,236 @@
+"""The judge on histories made by hand: what counts, what is missed, and what cannot be decided."""
+
+from typing import Any
+
+import pytest
+
+from relist.check.expect import (
+    Answered,
+    Expectation,
+    FullWalk,
+    NeverRequested,
+    NoDuplicates,
+    Requested,
+    Severity,
+)
+from relist.check.history import Event, EventKind
+from relist.check.judge import Verdict, judge, loud_beliefs
+
+REVISION = "2026-07-28"
+COMMON: dict[str, Any] = {"rule": {REVISION: "R-1"}, "severity": {REVISION: "fail"}}
+UNKNOWN = "inconclusive"
+
+
+class Made:
+    """A history under construction."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ids = 0
+
+    def add(
+        self, kind: EventKind, channel: str = "", message: Any = None, /, **data: Any
+    ) -> "Made":
+        self.events.append(Event(len(self.events), 0, kind, channel, message, data))
+        return self
+
+    def asked(self, cursor: str | None = None, method: str = "tools/list") -> "Made":
+        self.ids += 1
+        params = {} if cursor is None else {"params": {"cursor": cursor}}
+        return self.add("in", "c", {"id": self.ids, "method": method, **params})
+
+    def served(self, following: str | None = None) -> "Made":
+        more = {} if following is None else {"nextCursor": following}
+        return self.add("out", "c", {"id": self.ids, "result": {"tools": [], **more}})
+
+    def refused(self) -> "Made":
+        return self.add("out", "c", {"id": self.ids, "error": {"code": -32603, "message": "no"}})
+
+    def offered(self, *labels: str, op: str = "need") -> "Made":
+        items = [{"name": label.rpartition("@")[0], "description": label} for label in labels]
+        return self.add("answer", op=op, **{"as": "list"}, ok={"items": items})
+
+    def offered_nothing(self, op: str = "need") -> "Made":
+        return self.add("answer", op=op, **{"as": "list"}, ok={"items": None})
+
+    def mark(self) -> "Made":
+        return self.add("mark", name="then")
+
+    def fence(self, passed: bool = True) -> "Made":
+        return self.add("fence", passed=passed)
+
+    def held_against(self, *expectations: Expectation) -> Verdict:
+        return judge(expectations, self.events, REVISION)
+
+
+def word(history: Made, expectation: Expectation) -> str:
+    return history.held_against(expectation).word
+
+
+REQUESTED = Requested(method="tools/list", **COMMON)
+EMPTY_CURSOR = Requested(method="tools/list", cursor="", **COMMON)
+WALK = FullWalk(kind="tools", **COMMON)
+OFFERED = Answered(of="list", one_of=(("a@1", "b@1"),), **COMMON)
+EVERY = Answered(of="list", one_of=(("a@1",), ("a@2",)), which="every", **COMMON)
+NEVER = NeverRequested(methods=("prompts/list",), **COMMON)
+
+
+def test_a_request_that_came_needs_no_fence_and_one_that_did_not_needs_one() -> None:
+    assert word(Made().asked(), REQUESTED) == "pass"
+    assert word(Made(), REQUESTED) == UNKNOWN
+    assert word(Made().fence(passed=False), REQUESTED) == UNKNOWN
+    assert word(Made().fence(), REQUESTED) == "fail"
+
+
+def test_requests_before_the_mark_do_not_count() -> None:
+    since = Requested(method="tools/list", since="then", **COMMON)
+    assert word(Made().asked().mark().fence(), since) == "fail"
+    assert word(Made().asked().fence().mark(), since) == UNKNOWN
+    assert word(Made().mark().asked(), since) == "pass"
+    assert word(Made().asked(), since) == UNKNOWN
+
+
+def test_too_many_requests() -> None:
+    once = Requested(method="tools/list", at_most=1, **COMMON)
+    found = Made().asked().asked().held_against(once).findings[0]
+    assert (found.witness, "at most 1" in found.text) == ((0, 1), True)
+
+
+def test_the_empty_text_is_a_cursor_and_no_cursor_is_not() -> None:
+    assert word(Made().asked("").fence(), EMPTY_CURSOR) == "pass"
+    assert word(Made().asked().fence(), EMPTY_CURSOR) == "fail"
+
+
+def test_a_full_walk_follows_each_served_cursor() -> None:
+    assert word(Made().asked().served("x").asked("x").served("").asked("").served(), WALK) == "pass"
+    assert word(Made().asked().served("x").asked("x").served("y").fence(), WALK) == "fail"
+    assert word(Made().asked().served("x").asked("z").served().fence(), WALK) == "fail"
+    assert word(Made().asked().refused().fence(), WALK) == "fail"
+    assert word(Made().asked().served("x").fence(passed=False), WALK) == UNKNOWN
+
+
+def test_a_page_that_was_asked_before_its_cursor_was_served_is_of_another_walk() -> None:
+    assert word(Made().asked("x").served().asked().served("x").fence(), WALK) == "fail"
+
+
+def test_a_walk_counts_from_the_mark_on_and_starts_at_the_first_page() -> None:
+    since = FullWalk(kind="tools", since="then", **COMMON)
+    assert word(Made().asked().mark().served().fence(), since) == "fail"
+    assert word(Made().asked().served("x").mark().asked("x").served().fence(), since) == "fail"
+    assert word(Made().mark().asked().served(), since) == "pass"
+
+
+def test_interleaved_walks_are_told_apart() -> None:
+    made = Made().asked().served("x").asked().served("y").asked("x").served("z").asked("y").served()
+    assert word(made, WALK) == "pass"
+
+
+def test_the_last_answer_counts_as_a_set() -> None:
+    assert word(Made().offered("b@1", "a@1"), OFFERED) == "pass"
+    assert word(Made().offered("a@1").offered("a@1", "b@1"), OFFERED) == "pass"
+    assert word(Made().offered("a@1", "b@1").offered("a@1"), OFFERED) == "fail"
+    assert word(Made().offered("a@1", "b@1", "b@1"), OFFERED) == "fail"
+    assert word(Made().offered("a@2", "b@1"), OFFERED) == "fail"
+    assert word(Made().offered_nothing(), OFFERED) == "fail"
+
+
+def test_every_answer_counts_where_the_case_says_so() -> None:
+    assert word(Made().offered("a@1").offered("a@2"), EVERY) == "pass"
+    assert word(Made().offered("a@1").offered().offered("a@2"), EVERY) == "fail"
+    assert word(Made(), EVERY) == "pass"
+
+
+def test_no_list_can_be_what_is_expected() -> None:
+    none = Answered(of="list", one_of=(None,), **COMMON)
+    assert word(Made().offered_nothing(), none) == "pass"
+    assert word(Made().offered(), none) == "fail"
+
+
+def test_who_does_not_know_is_not_blamed() -> None:
+    unknown = Made().offered_nothing(op="believe").held_against(OFFERED)
+    assert (unknown.word, len(unknown.unjudged)) == ("pass", 1)
+    failing = Made().add("answer", op="need", **{"as": "list"}, error="no connection")
+    assert word(failing, OFFERED) == UNKNOWN
+    assert word(Made(), OFFERED) == UNKNOWN
+
+
+def test_an_item_described_by_another_text_is_another_item() -> None:
+    items = [{"name": "a", "description": "b@1"}]
+    made = Made().add("answer", op="need", **{"as": "list"}, ok={"items": items})
+    found = made.held_against(Answered(of="list", one_of=(("b@1",),), **COMMON)).findings
+    assert "a (b@1)" in found[0].text
+
+
+def test_duplicates() -> None:
+    unique = NoDuplicates(of="list", **COMMON)
+    assert word(Made().offered("a@1", "b@1"), unique) == "pass"
+    assert word(Made().offered("a@1").offered("a@1", "a@1"), unique) == "fail"
+
+
+def test_absence_is_judged_behind_a_fence() -> None:
+    assert word(Made().asked().fence(), NEVER) == "pass"
+    assert word(Made().asked(), NEVER) == UNKNOWN
+    assert word(Made().asked(method="prompts/list"), NEVER) == "fail"
+    assert word(Made().fence().asked(method="prompts/list").fence(), NEVER) == "fail"
+    since = NeverRequested(methods=("prompts/list",), since="then", **COMMON)
+    assert word(Made().asked(method="prompts/list").mark().fence(), since) == "pass"
+
+
+def test_what_the_run_did_not_come_to_is_not_judged() -> None:
+    given = NeverRequested(methods=("tools/list",), given="then", **COMMON)
+    verdict = Made().asked().fence().held_against(given)
+    assert (verdict.word, verdict.unjudged) == ("pass", ("R-1: the run did not come to 'then'",))
+
+
+@pytest.mark.parametrize(
+    ("severities", "blocked", "expected"),
+    [
+        (["warn"], False, "warn"),
+        (["warn", "fail"], False, "fail"),
+        (["fail"], True, "fail"),
+        (["warn"], True, "warn"),
+        ([], True, "inconclusive"),
+        ([], False, "pass"),
+    ],
+)
+def test_the_worst_finding_is_the_verdict(
+    severities: list[Severity], blocked: bool, expected: str
+) -> None:
+    made = Made().asked(method="prompts/list").fence()
+    expectations: list[Expectation] = [
+        NeverRequested(
+            methods=("prompts/list",), rule={REVISION: "R-1"}, severity={REVISION: severity}
+        )
+        for severity in severities
+    ]
+    if blocked:
+        expectations.append(Answered(of="nobody", one_of=((),), **COMMON))
+    assert made.held_against(*expectations).word == expected
+
+
+def test_a_finding_is_one_bounded_printable_line() -> None:
+    hostile = "x\x1b[2J\n\u202e" * 1000
+    made = Made().offered(*[f"{hostile}{number}@1" for number in range(500)])
+    (found,) = made.held_against(OFFERED).findings
+    assert found.text.isprintable()
+    assert len(found.text) < 3000
+
+
+def loud(made: Made) -> tuple[int, ...]:
+    return loud_beliefs(made.events)
+
+
+def test_a_belief_that_lists_is_noticed_only_where_nothing_else_can_be_the_cause() -> None:
+    def idle() -> Made:
+        return Made().add("ask", op="idle").add("answer", op="idle", ok={"idle": True})
+
+    def believing(made: Made) -> Made:
+        return made.add("ask", op="believe").asked().add("answer", op="believe", ok={"items": None})
+
+    assert loud(believing(idle())) == (3,)
+    assert loud(believing(Made())) == ()
+    assert loud(believing(idle().add("out", "c", {"method": "notifications/x"}))) == ()
+    assert loud(believing(idle().add("ask", op="need"))) == ()
+    assert loud(idle().add("ask", op="believe").add("answer", op="believe").asked()) == ()
+    unsure = Made().add("ask", op="idle").add("answer", op="idle", ok={"idle": None})
+    assert loud(believing(unsure)) == ()
