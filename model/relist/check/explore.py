@@ -95,8 +95,8 @@ class Counterexample:
 class Report:
     """What was found. ``depth``: the most moves it takes to come anywhere.
 
-    ``reached`` is what of the must-be-possible was seen. Without a counterexample everything was
-    looked at and all promises hold.
+    ``reached`` is what of the must-be-possible was seen. If it is ``complete`` and there is no
+    counterexample, everything was looked at and all promises hold.
     """
 
     world: str
@@ -104,6 +104,7 @@ class Report:
     moves: int
     depth: int
     reached: frozenset[str]
+    complete: bool
     counterexample: Counterexample | None
 
 
@@ -118,13 +119,20 @@ class Progress(Protocol):
 PROGRESS_EVERY = 4096
 
 
-def explore(world: Explorable[SceneT], progress: Progress | None = None) -> Report:
-    """Look at everything that can happen in a world, or at all up to the first broken promise."""
-    search = _Search(world, progress)
+def explore(
+    world: Explorable[SceneT], progress: Progress | None = None, scenes_max: int | None = None
+) -> Report:
+    """Look at everything that can happen in a world, up to the first broken promise.
+
+    After ``scenes_max`` scenes it stops without a verdict on what must come in the end.
+    """
+    search = _Search(world, progress, scenes_max)
     was_on = gc.isenabled()
     gc.disable()  # millions of small values, none of them in a cycle
     try:
-        found = search.run() or search.in_the_end()
+        found = search.run()
+        if found is None and search.complete:
+            found = search.in_the_end()
     finally:
         if was_on:
             gc.enable()
@@ -132,9 +140,14 @@ def explore(world: Explorable[SceneT], progress: Progress | None = None) -> Repo
 
 
 class _Search(Generic[SceneT]):
-    def __init__(self, world: Explorable[SceneT], progress: Progress | None) -> None:
+    def __init__(
+        self, world: Explorable[SceneT], progress: Progress | None, scenes_max: int | None
+    ) -> None:
+        self.complete = True
+        self._scenes_max = scenes_max
         self._world = world
         self._progress = progress
+        self._urgent, self._patient = world.urgent, world.patient
         first = world.initial()
         self._scenes = [first]
         self._index = {first: 0}
@@ -166,13 +179,16 @@ class _Search(Generic[SceneT]):
                 calm.append((label, to))
             self._calm.append(self._in_calm(calm))
             at += 1
+            if self._scenes_max is not None and len(scenes) > self._scenes_max:
+                self.complete = False
+                return None
             if self._progress is not None and at % PROGRESS_EVERY == 0:
                 self._progress(len(scenes), len(scenes) - at)
         return None
 
     def _in_calm(self, moves: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-        urgent = tuple(move for move in moves if move[0] in self._world.urgent)
-        return urgent or tuple(move for move in moves if move[0] in self._world.patient)
+        urgent = tuple(move for move in moves if move[0] in self._urgent)
+        return urgent or tuple(move for move in moves if move[0] in self._patient)
 
     def in_the_end(self) -> Counterexample | None:
         """The first goal that some calm and fair course of events does not come to, or leaves."""
@@ -240,5 +256,6 @@ class _Search(Generic[SceneT]):
             self._moves,
             max(self._depth),
             self._world.reached,
+            self.complete,
             found,
         )

@@ -32,7 +32,7 @@ def single_flight(edge: Edge) -> str | None:
     """
     before, after = edge.before, edge.after
     if (after.phase in WALKING) is (after.walk is None):
-        return f"{after.phase.value} with walk {after.walk}"
+        return f"{after.phase.value} with{'out' if after.walk is None else ''} a walk"
     requests, abandoned = edge.requests, edge.abandoned
     outstanding = None if before.walk is None or edge.answered else before.walk.serial
     if abandoned not in ((), (outstanding,)):
@@ -148,7 +148,7 @@ def doubt_sticks(edge: Edge) -> str | None:
     gone = edge.withdrawn or after.phase is Phase.UNSUPPORTED
     cleared = gone or (publish is not None and publish.snapshot.clean)
     if before.doubt is not None and not cleared and after.doubt is not before.doubt:
-        return f"doubt {before.doubt.value} became {after.doubt}"
+        return f"doubt {before.doubt.value} became {after.doubt and after.doubt.value}"
     news = before.doubt is None and after.doubt is not None and after.snapshot is not None
     expected = (after.doubt,) if news else ()
     if edge.doubted != expected and not edge.withdrawn:
@@ -162,9 +162,13 @@ _REASONS = (i.ListChangedHeard, i.CoverageGained, i.CoverageLost, i.StalenessPro
 def doubt_is_heeded(edge: Edge) -> str | None:
     """A reason for doubt ends FRESH and spoils an open walk. Rule: NOTE-02, NOTE-07, SUB-27.
 
-    Not counted: a notice the server never promised, and a proof about another generation.
+    Not counted: a notice the server never promised, and a proof about another generation. A link
+    that goes leaves doubt of every legacy list, and of any that push vouched for. Rule: REC-05.
     """
     before, after, heard = edge.before, edge.after, edge.heard
+    if isinstance(heard, i.LinkOpened | i.LinkLost) and after.snapshot and after.doubt is None:
+        leant = before.vouched or before.standing.era is Era.LEGACY
+        return "the list leant on a link that is gone, and is not doubted" if leant else None
     if not isinstance(heard, _REASONS):
         return None
     if isinstance(heard, i.ListChangedHeard) and not (

@@ -42,6 +42,7 @@ class Traits(NamedTuple):
     page: int  # the page that is asked for, 0 when none is
     ages: Ages
     listed: Ages
+    items: int | None  # how many are listed, if any list is held
     vouched: bool
     covered: bool
     parked: bool
@@ -67,7 +68,9 @@ class Numbered:
         self._catalogs: list[Catalog] = []
         self._heard: dict[tuple[int, Key], Heard] = {}
         self._aged: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._closed: dict[tuple[int, Ages], int] = {}
         self._later: dict[int, int] = {}
+        self._turn = 0
         self.traits: list[Traits] = []
         self.reached: set[str] = set()
 
@@ -106,7 +109,11 @@ class Numbered:
 
     def closed(self, number: int, ages: Ages) -> int:
         """The same catalog after the gaps between these ages were closed."""
-        return self.aged(number, ranks(ages))
+        key = number, ages
+        closed = self._closed.get(key)
+        if closed is None:
+            closed = self._closed[key] = self.aged(number, ranks(ages))
+        return closed
 
     def hear(self, number: int, key: Key) -> Heard:
         """What becomes of a catalog that hears what the key stands for."""
@@ -160,14 +167,19 @@ class Numbered:
             self.reached.add(row_name(edge.before.phase, type(edge.heard), holding[0]))
 
     def _tells_doubts_apart(self, edge: Edge) -> str | None:
-        """Whether another doubt would have led elsewhere: then no doubt may stand for all."""
+        """Whether another doubt would have led elsewhere: then no doubt may stand for all.
+
+        One edge in four is tried with one of the doubts, chosen without a pattern.
+        """
         before = edge.before
-        if before.doubt is None:
+        self._turn = (self._turn * 1_103_515_245 + 12_345) % 2**31
+        choice = self._turn >> 16
+        if before.doubt is None or choice % 4:
             return None
-        other = _DOUBTS[len(self._heard) % len(_DOUBTS)]
+        other = _DOUBTS[choice // 4 % len(_DOUBTS)]
         after, _ = self._step(evolve(before, doubt=other), edge.heard, edge.policy)
-        alike = after.doubt if edge.after.doubt is None else before.doubt
-        if evolve(after, doubt=alike) == evolve(edge.after, doubt=alike):
+        cleared = edge.after.doubt is None
+        if evolve(after, doubt=None if cleared else before.doubt) == edge.after:
             return None
         return f"doubts-alike: {other.value} and {before.doubt.value} lead apart"
 
@@ -181,6 +193,7 @@ def _traits(catalog: Catalog, policy: Policy) -> Traits:
         0 if walk is None else len(walk.pages) + 1,
         ages_held(catalog),
         0 if snapshot is None else ages_of(snapshot.items),
+        None if snapshot is None else len(snapshot.items),
         catalog.vouched,
         catalog.standing.covered,
         catalog.pacing.parked,

@@ -69,6 +69,7 @@ class World:
         self, setting: Setting, step: Stepper = step, checks: Mapping[str, Check] = ALWAYS
     ) -> None:
         self.setting = setting
+        self._items = setting.pages + setting.shared
         self._fixed = dict(fixed_inputs(setting))
         self._known = Numbered(
             setting.policy, step, checks, self.inputs, candidates="dead cursor" in setting.fails
@@ -186,10 +187,10 @@ class World:
 
     def _client(self, scene: Scene) -> Iterator[CatalogMove]:
         fired = self._hears("timer fires", scene)
-        if self._known.traits[scene.catalog].due:
-            yield fired
-        elif fired.scene.catalog != scene.catalog:
-            yield fired._replace(complaint="timer: firing early changed something")
+        changed = fired.scene.catalog != scene.catalog
+        if changed and not self._known.traits[scene.catalog].due and fired.complaint is None:
+            fired = fired._replace(complaint="timer: firing early changed something")
+        yield fired
         later = self._known.later(scene.catalog)
         yield Move("a moment passes", scene._replace(catalog=later), None)
         for wish in self.setting.wishes:
@@ -274,6 +275,8 @@ class World:
     def promise(self, scene: Scene) -> str | None:
         """What this environment promises of a scene, beyond what holds on every edge."""
         traits = self._known.traits[scene.catalog]
+        if traits.items not in (None, self._items):
+            return "complete-or-nothing: a list that is not the whole of it"
         if self.setting.lossy or traits.phase is not Phase.FRESH or not traits.vouched:
             return None
         told = scene.ahead or scene.behind or scene.owed or scene.cut or scene.ending
