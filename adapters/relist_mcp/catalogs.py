@@ -116,7 +116,9 @@ class Catalogs:
     async def refresh(self, kind: Kind) -> Reading:
         """The list as of a walk begun after this call; several calls share one.
 
-        Tries once more, too, what waits for a backoff or for credentials. Returns as ``get`` does.
+        Tries once more, too, what waits for a backoff or for credentials. Returns as ``get`` does:
+        if no such walk could be made, then with what is held. That is doubted, or as old as its
+        ``age_ms`` says: a modern list within its lifetime is still good without a link.
         """
         return await self._served(kind, i.RefreshWanted)
 
