@@ -136,6 +136,36 @@ def test_the_core_runs_with_the_world_taken_away(
     assert seen == [Hit.HIT] * 4
 
 
+PLAYED = """
+import sys
+from support.play import Play
+from support.stage import SETTINGS
+
+settings = list(SETTINGS)
+touched = []
+sys.addaudithook(lambda event, _: touched.append(event))
+for setting in settings:
+    play = Play(setting)
+    for choice in bytes(range(0, 250, 3)):
+        play.act(choice)
+    play.settle()
+print(*sorted(set(touched)))
+"""
+HARMLESS = {"object.__getattr__", "sys._getframe", "builtins.id"}  # no way out of the process
+
+
+def test_whole_plays_touch_nothing_that_the_interpreter_watches() -> None:
+    """Files, sockets, processes, imports: in every setting, after all modules were loaded."""
+    result = subprocess.run(
+        [sys.executable, "-c", PLAYED],
+        cwd=MODEL.parent / "tests",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(result.stdout.split()) <= HARMLESS
+
+
 def test_the_core_loads_no_sdk_and_no_adapter() -> None:
     """In a process of its own, since this one has loaded everything."""
     program = "import relist, sys; print(*sys.modules)"
