@@ -69,6 +69,7 @@ class World:
         self, setting: Setting, step: Stepper = step, checks: Mapping[str, Check] = ALWAYS
     ) -> None:
         self.setting = setting
+        self._shrugging: dict[int, bool] = {}
         self._items = setting.pages + setting.shared
         self._fixed = dict(fixed_inputs(setting))
         self._known = Numbered(
@@ -111,10 +112,11 @@ class World:
     def moves(self, scene: Scene) -> Iterator[CatalogMove]:
         """Everything that can happen next and changes the scene, or breaks a promise."""
         for source in (self._server, self._wire, self._link, self._client):
-            for label, after, complaint in source(scene):
+            for move in source(scene):
+                label, after, complaint = move
                 closed = self._closed(after)
                 if complaint is not None or closed != scene:
-                    yield Move(label, closed, complaint)
+                    yield move if closed is after else Move(label, closed, complaint)
 
     # --- what the server does ---------------------------------------------------------------------
 
@@ -169,9 +171,29 @@ class World:
                 yield self._hears(
                     "endless page arrives" if endless else "answer arrives", scene, key
                 )
+        if not self._shrugs_off(scene.catalog):
+            yield from self._late(scene)
+
+    def _late(self, scene: Scene) -> Iterator[CatalogMove]:
+        """Answers to requests that were given up: late on any wire, at any time."""
         ages = self._known.traits[scene.catalog].ages
         yield self._hears("late page arrives", scene, (ages.bit_length() or 1,))
         yield self._hears("late failure arrives", scene)
+
+    def _shrugs_off(self, catalog: int) -> bool:
+        """Whether late answers and early timers change nothing and break nothing, as they should.
+
+        Looked at once for each catalog; only where it is not so do they make moves.
+        """
+        shrugs = self._shrugging.get(catalog)
+        if shrugs is None:
+            scene = Scene(catalog, _NO_ANSWER, 0, 0, 0, 0, 0)
+            early = () if self._known.traits[catalog].due else (self._timer(scene),)
+            shrugs = self._shrugging[catalog] = all(
+                move.scene.catalog == catalog and move.complaint is None
+                for move in (*self._late(scene), *early)
+            )
+        return shrugs
 
     def _answers(self, scene: Scene) -> Iterator[Key]:
         if scene.answer < _NO_ANSWER:
@@ -186,15 +208,19 @@ class World:
     # --- what the client does ---------------------------------------------------------------------
 
     def _client(self, scene: Scene) -> Iterator[CatalogMove]:
-        fired = self._hears("timer fires", scene)
-        changed = fired.scene.catalog != scene.catalog
-        if changed and not self._known.traits[scene.catalog].due and fired.complaint is None:
-            fired = fired._replace(complaint="timer: firing early changed something")
-        yield fired
+        if self._known.traits[scene.catalog].due or not self._shrugs_off(scene.catalog):
+            yield self._timer(scene)
         later = self._known.later(scene.catalog)
         yield Move("a moment passes", scene._replace(catalog=later), None)
         for wish in self.setting.wishes:
             yield self._hears(wish, scene)
+
+    def _timer(self, scene: Scene) -> CatalogMove:
+        fired = self._hears("timer fires", scene)
+        changed = fired.scene.catalog != scene.catalog
+        if changed and not self._known.traits[scene.catalog].due and fired.complaint is None:
+            return fired._replace(complaint="timer: firing early changed something")
+        return fired
 
     # --- what the connection does -----------------------------------------------------------------
 
