@@ -213,6 +213,7 @@ class Schedule:
     async def _converged(self, catalogs: Catalogs) -> None:
         """Within the longest backoff, all that the server has is known, and relied on."""
         with anyio.fail_after(600):
+            await anyio.sleep(5)  # what was sent has arrived
             while catalogs.session.listen.phase is not ListenPhase.OPEN:
                 await anyio.sleep(5)
             await catalogs.idle()
