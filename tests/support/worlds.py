@@ -25,7 +25,7 @@ ENVIRONMENTS = tuple(
 """The eight environments of the promise, with cuts, time-outs and repeated notices in each."""
 
 _PUBLIC, _PRIVATE = (None, Scope.PUBLIC), (None, Scope.PRIVATE)
-_LIFETIMES = ((None, Scope.PUBLIC), (0, Scope.PUBLIC), (1, Scope.PUBLIC))
+_LIFETIMES = ((0, Scope.PUBLIC), (1, Scope.PUBLIC))
 _WISHES = (
     "read is wanted",
     "refresh is wanted",
@@ -34,7 +34,12 @@ _WISHES = (
 )
 
 FEATURES = (
-    Setting("failures", wire=1, fails=("transient", "throttled", "dead cursor", "unknown method")),
+    Setting(
+        "failures",
+        wire=1,
+        cuts=False,
+        fails=("transient", "throttled", "dead cursor", "unknown method"),
+    ),
     Setting(
         "authorization",
         wire=1,
@@ -49,6 +54,7 @@ FEATURES = (
         ordered=False,
         wire=1,
         era=Era.MODERN,
+        cuts=False,
         push_ends=True,
         grants=("granted", "refused push", "refused push after all"),
     ),
@@ -96,12 +102,14 @@ FEATURES = (
     Setting(
         "credentials",
         wire=1,
+        cuts=False,
         era=Era.MODERN,
         lifetimes=(_PUBLIC, _PRIVATE),
         offers=("credentials change",),
     ),
     Setting("duplicates", wire=1, ordered=False, shared=True),
     Setting("endless", wire=1, endless=True),
+    Setting("one page", wire=1, pages=1),
 )
 """One world for each thing that can happen besides."""
 

@@ -108,13 +108,8 @@ class Report:
     counterexample: Counterexample | None
 
 
-class Progress(Protocol):
-    """Told now and then how far an exploration has come."""
-
-    def __call__(self, scenes: int, pending: int) -> None:
-        """``scenes`` were met, ``pending`` of them are still to be looked at."""
-        ...
-
+Progress = Callable[[int, int], None]
+"""Told now and then how many scenes were met, and how many of them are still to be looked at."""
 
 PROGRESS_EVERY = 4096
 

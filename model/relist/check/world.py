@@ -175,9 +175,9 @@ class World:
             yield from self._late(scene)
 
     def _late(self, scene: Scene) -> Iterator[CatalogMove]:
-        """Answers to requests that were given up: late on any wire, at any time."""
+        """Answers to requests that were given up: late, and older than all that is remembered."""
         ages = self._known.traits[scene.catalog].ages
-        yield self._hears("late page arrives", scene, (ages.bit_length() or 1,))
+        yield self._hears("late page arrives", scene, (ages.bit_length(),))
         yield self._hears("late failure arrives", scene)
 
     def _shrugs_off(self, catalog: int) -> bool:
@@ -276,7 +276,7 @@ class World:
             return self._fixed[key]
         setting = self.setting
         if len(key) == 1:
-            items = page_items(1, key[0] - 1, setting.shared)
+            items = page_items(1, key[0], setting.shared)
             return (i.PageArrived(KIND, LATE, items, None, None, Scope.PUBLIC, 0),)
         age, page, lifetime, endless = key
         ttl_ms, scope = setting.lifetimes[lifetime]
@@ -305,12 +305,12 @@ class World:
             return "complete-or-nothing: a list that is not the whole of it"
         if self.setting.lossy or traits.phase is not Phase.FRESH or not traits.vouched:
             return None
-        told = scene.ahead or scene.behind or scene.owed or scene.cut or scene.ending
-        if traits.listed != 1 and not told:
-            return "freshness: FRESH and vouched for, not current, and nothing says so"
         torn = traits.listed & (traits.listed - 1)
         if torn and self.setting.ordered and self.setting.atomic and not scene.ending:
             return "never-torn: FRESH and vouched for, with pages of different ages"
+        told = scene.ahead or scene.behind or scene.owed or scene.cut or scene.ending
+        if traits.listed != 1 and not told:
+            return "freshness: FRESH and vouched for, not current, and nothing says so"
         return None
 
     def _current(self, scene: Scene) -> bool:
