@@ -1,5 +1,7 @@
 """Case files: what comes with Relist loads, and what is wrong in a file is named."""
 
+import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,14 @@ def test_two_cases_with_one_id_are_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="nowhere"):
         load_cases(tmp_path / "nowhere")
+
+
+def test_the_format_page_names_every_field_step_and_expectation() -> None:
+    schema = json.loads((files("relist_specs") / "schemas" / "case.schema.json").read_bytes())
+    page = (Path(__file__).parents[2] / "specs" / "case-format.md").read_text(encoding="utf-8")
+    steps = schema["$defs"]["step"]["properties"].keys() - {"when"}
+    expectations = schema["$defs"]["expectation"]["properties"].keys()
+    for name in (*steps, *expectations):
+        assert f"`{name}:" in page
+    for name in schema["properties"]:
+        assert f"`{name}`" in page
