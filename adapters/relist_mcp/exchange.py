@@ -48,11 +48,11 @@ class Ears(Protocol):
         """The legacy GET stream ended (None), or was refused with this status."""
 
 
-def message_of(request: httpx2.Request) -> Mapping[str, object]:
+def message_of(content: bytes) -> Mapping[str, object]:
     """The JSON-RPC message that a POST carries; empty if it carries none."""
     try:
-        message = json.loads(request.content)
-    except (ValueError, RecursionError, httpx2.RequestNotRead):
+        message = json.loads(content)
+    except (ValueError, RecursionError):
         return {}
     return message if is_object(message) else {}
 

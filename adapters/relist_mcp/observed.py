@@ -61,7 +61,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it, and report."""
         if request.method == HTTPMethod.POST:
-            message = message_of(request)
+            message = message_of(await request.aread())
             wire_id = wire_id_of(message)
             if wire_id is not None and "method" in message:
                 return await self._ask(request, wire_id)
@@ -151,7 +151,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             response = None
         if response is None:
             return _Outcome(_synthetic(request), None, None)
-        if response.status_code < 400 and not _is_usable(response):
+        if response.status_code < 400 and not _is_usable(request, response):
             await response.stream.aclose()  # type: ignore[union-attr]
             return _Outcome(_synthetic(request), None, None)
         if response.status_code < 400:
@@ -209,15 +209,18 @@ def _exchange(outcome: _Outcome) -> Exchange:
     )
 
 
-def _is_usable(response: httpx2.Response) -> bool:
-    """No compression was asked for, and the SDK fails for good on a redirect to nowhere."""
+def _is_usable(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Not compressed, which was not asked for, and no redirect that ends the SDK's transport."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         return False
+    if "location" not in response.headers:
+        return True
     try:
-        httpx2.URL(response.headers.get("location", ""))
-    except httpx2.InvalidURL:
+        there = request.url.join(response.headers["location"])
+    except (httpx2.InvalidURL, ValueError):
         return False
-    return True
+    response.headers["location"] = str(there)
+    return there.scheme in ("http", "https") and bool(there.host)
 
 
 def _synthetic(request: httpx2.Request) -> httpx2.Response:

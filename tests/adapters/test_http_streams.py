@@ -91,7 +91,7 @@ async def test_a_get_stream_is_asked_for_until_it_is_granted() -> None:
         httpx2.Response(204),
         httpx2.Response(404),
         httpx2.Response(302, headers={"location": "http://elsewhere.test/"}),
-        httpx2.Response(302, headers={"location": "http://[bad"}),
+        httpx2.Response(302, headers={"location": "//@@@@???"}),
     ],
 )
 @virtually
@@ -228,7 +228,7 @@ async def test_a_late_answer_changes_nothing(era: str) -> None:
         lambda: httpx2.Response(202),
         lambda: httpx2.Response(204),
         lambda: httpx2.Response(307, headers={"location": "http://elsewhere.test/mcp"}),
-        lambda: httpx2.Response(307, headers={"location": "http://[bad"}),
+        lambda: httpx2.Response(307, headers={"location": "//@@@@???"}),
         lambda: httpx2.Response(
             200,
             stream=httpx2.ByteStream(b"no gzip"),
@@ -260,6 +260,25 @@ async def test_an_answer_of_no_use_costs_one_walk(era: str, answer: Callable[[],
         await catalogs.idle()
         assert catalogs.read(Kind.TOOLS).hit is Hit.HIT
         assert catalogs.session.link.epoch == epoch
+
+
+@ERAS
+@virtually
+async def test_a_redirect_within_the_origin_is_followed(era: str) -> None:
+    brain, web = serve_http(era, "a")
+    web.fault = lambda request, _: (
+        None
+        if request.url.path.endswith("/")
+        else httpx2.Response(307, headers={"location": "/mcp/"})
+    )
+    async with Catalogs.connect(web.target, policy=policy()) as catalogs:
+        await catalogs.idle()
+        brain.set_tools("b")
+        web.change()
+        await brain.until_seen(LIST, 2)
+        await catalogs.idle()
+        assert names(catalogs.read(Kind.TOOLS)) == ["b"]
+        assert catalogs.session.catalog(Kind.TOOLS).vouched
 
 
 @ERAS

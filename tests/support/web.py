@@ -109,7 +109,8 @@ class Web(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await anyio.lowlevel.checkpoint()
-        frame: Frame = json.loads(request.content) if request.content else {}
+        content = await request.aread()
+        frame: Frame = json.loads(content) if content else {}
         self.requests.append((request.method, frame, request.headers))
         self.brain.stir()
         fault = self.fault(request, frame)

@@ -1,0 +1,214 @@
+"""What the SDK does that the live client works around: specs/sdk-notes.md, by the same names.
+
+Each test shows the bare SDK misbehave, so it fails once that is fixed; then the workaround that the
+note names can go.
+"""
+
+import warnings
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import NotificationOptions, Server
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import JSONRPCError, jsonrpc_message_adapter
+
+from support.brain import LEGACY, MODERN, Brain, Frame, notice
+from support.live import LIST
+from support.loops import virtually
+from support.web import Web
+
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+DISCOVER = "server/discover"
+
+
+class Bare:
+    """The SDK's HTTP transport with nothing of ours around it."""
+
+    def __init__(self, web: Web, read: Any, write: Any) -> None:
+        self.web = web
+        self.read = read
+        self._write = write
+
+    async def send(self, frame: Frame, version: str = LEGACY) -> None:
+        message = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **frame})
+        metadata = ClientMessageMetadata(headers={"mcp-protocol-version": version})
+        await self._write.send(SessionMessage(message, metadata))
+
+    async def begin(self) -> None:
+        await self.send({"id": 0, "method": "initialize", "params": {}})
+        await self.read.receive()
+        await self.send(notice("notifications/initialized"))
+        await anyio.wait_all_tasks_blocked()
+
+
+@asynccontextmanager
+async def bare(era: str) -> AsyncGenerator[Bare]:
+    web = Web(Brain(era, "a"))
+    client = httpx2.AsyncClient(transport=web)
+    async with client, streamable_http_client("http://x.test/mcp", http_client=client) as streams:
+        yield Bare(web, *streams)
+
+
+# --- one failed exchange ends the transport -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx2.ConnectError("scripted"),
+        httpx2.Response(307, headers={"location": "//@@@@???"}),
+        httpx2.Response(
+            200,
+            headers={"content-encoding": "gzip", "content-type": "application/json"},
+            stream=httpx2.ByteStream(b"no gzip"),
+        ),
+    ],
+)
+@virtually
+async def test_one_failed_exchange_ends_the_transport(answer: Any) -> None:
+    async def ask() -> None:
+        async with bare(MODERN) as sdk:
+            sdk.web.fault = lambda _, __: answer
+            await sdk.send({"id": 1, "method": DISCOVER, "params": {}}, MODERN)
+            await anyio.sleep_forever()
+
+    with pytest.raises(ExceptionGroup):
+        await ask()
+
+
+# --- the GET stream -------------------------------------------------------------------------------
+
+
+@virtually
+async def test_the_get_stream_is_given_up_after_two_failures() -> None:
+    async with bare(LEGACY) as sdk:
+        sdk.web.fault = lambda r, _: httpx2.Response(503) if r.method == "GET" else None
+        await sdk.begin()
+        await anyio.sleep(600)
+        assert len(sdk.web.verbs("GET")) == 2
+
+
+@virtually
+async def test_no_get_stream_without_a_session() -> None:
+    async with bare(LEGACY) as sdk:
+        sdk.web.with_session = False
+        await sdk.begin()
+        await anyio.sleep(600)
+        assert not sdk.web.verbs("GET")
+
+
+@virtually
+async def test_a_lost_session_is_deleted_all_the_same() -> None:
+    async with bare(LEGACY) as sdk:
+        await sdk.begin()
+        sdk.web.sessions.clear()
+        await sdk.send({"id": 1, "method": LIST})
+        await sdk.read.receive()
+    assert len(sdk.web.verbs("DELETE")) == 1
+
+
+# --- requests and notifications -------------------------------------------------------------------
+
+
+@virtually
+async def test_a_cancelled_request_keeps_its_connection_in_the_legacy_era() -> None:
+    async with bare(LEGACY) as sdk:
+        sdk.web.brain.hold.add(LIST)
+        sdk.web.streaming.add(LIST)
+        await sdk.begin()
+        await sdk.send({"id": 1, "method": LIST})
+        await sdk.send(notice("notifications/cancelled", requestId=1))
+        await anyio.sleep(600)
+        assert sdk.web.bodies[1].open
+
+
+@virtually
+async def test_a_notification_without_an_answer_blocks_the_rest() -> None:
+    async with bare(LEGACY) as sdk:
+        await sdk.begin()
+        handle = sdk.web.handle_async_request
+
+        async def hang(request: httpx2.Request) -> httpx2.Response:
+            if b"notifications/x" in request.content:
+                await anyio.sleep_forever()
+            return await handle(request)
+
+        sdk.web.handle_async_request = hang  # type: ignore[method-assign]
+        await sdk.send(notice("notifications/x"))
+        with anyio.move_on_after(600) as limit:
+            await sdk.send({"id": 1, "method": LIST})
+            await sdk.read.receive()
+        assert limit.cancelled_caught
+        assert not sdk.web.brain.count(LIST)
+
+
+@virtually
+async def test_a_cut_stream_is_resumed_in_the_modern_era_too() -> None:
+    """Which has no resumption: the end of a subscription is known only after two more tries."""
+    async with bare(MODERN) as sdk:
+        await sdk.send({"id": 1, "method": LIST, "params": {"_meta": {}}}, MODERN)
+        await sdk.read.receive()
+        sdk.web.brain.hold.add(LIST)
+        sdk.web.streaming.add(LIST)
+        await sdk.send({"id": 2, "method": LIST, "params": {"_meta": {}}}, MODERN)
+        await anyio.wait_all_tasks_blocked()
+        sdk.web.bodies[2].prime("7", 1_000)
+        sdk.web.bodies[2].cut()
+        await sdk.web.brain.until(lambda: sdk.web.verbs("GET"))
+
+
+@pytest.mark.parametrize("end", ["end", "cut"])
+@virtually
+async def test_a_cut_answer_is_told_as_an_error_of_the_peer(end: str) -> None:
+    """Told apart from a real one only by its words, which ``hearing`` knows."""
+    async with bare(LEGACY) as sdk:
+        sdk.web.brain.hold.add(LIST)
+        sdk.web.streaming.add(LIST)
+        await sdk.begin()
+        await sdk.send({"id": 1, "method": LIST})
+        await anyio.wait_all_tasks_blocked()
+        getattr(sdk.web.bodies[1], end)()
+        item = await sdk.read.receive()
+        assert isinstance(item.message, JSONRPCError)
+        assert item.message.error.code == -32000
+        assert item.message.error.message.startswith("SSE stream")
+
+
+@virtually
+async def test_generators_are_left_unfinished() -> None:
+    async with bare(LEGACY) as sdk:
+        sdk.web.streaming.add(LIST)
+        await sdk.begin()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            await sdk.send({"id": 1, "method": LIST})
+            await sdk.read.receive()
+            await anyio.wait_all_tasks_blocked()
+        assert [w for w in caught if "httpx2" in str(w.message)]
+
+
+# --- frames and servers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [{"result": []}, {"result": None}, {"error": {"code": "x"}}])
+def test_an_answer_of_the_wrong_shape_is_no_frame(body: Frame) -> None:
+    """On a pipe it is dropped, so the request is waited for until its limit."""
+    with pytest.raises(ValueError, match="validation error"):
+        jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": "1", **body})
+
+
+def test_a_legacy_server_over_http_declares_no_list_changed() -> None:
+    """The HTTP application asks for the default options, and there is no way to give it others."""
+    server: Server[Any] = Server("x", on_list_tools=lambda *_: None)  # type: ignore[arg-type]
+    tools = server.create_initialization_options().capabilities.tools
+    assert tools is not None
+    assert tools.list_changed is False
+    declared = NotificationOptions(tools_changed=True)
+    tools = server.create_initialization_options(declared).capabilities.tools
+    assert tools is not None
+    assert tools.list_changed is True
