@@ -252,9 +252,10 @@ def renew(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> Link
 
 
 def close(link: Link, _: i.CloseWanted, __: Policy, to: LinkPhase) -> LinkStep:
-    """The caller is done."""
+    """The caller is done. A transport that is lost or closed already is not closed again."""
     closed = evolve(link, phase=to, limit_at_ms=None, due_at_ms=None, failures=0, live_at_ms=None)
-    return LinkStep(closed, (CloseTransport(link.epoch),))
+    gone = link.phase in (LinkPhase.WAITING, LinkPhase.PARKED, LinkPhase.REFUSED)
+    return LinkStep(closed, () if gone else (CloseTransport(link.epoch),))
 
 
 def lose(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkStep:
