@@ -9,9 +9,11 @@ import pytest
 from attrs import frozen
 
 from relist.check.explore import Move, Report, explore
-from relist.check.numbered import Stepper, declared_rows
+from relist.check.numbered import Stepper
+from relist.check.rows import declared_rows
 from relist.check.setting import Setting
 from relist.check.world import World
+from relist.machine import CATALOG_TABLE
 from relist.values import Doubt, Phase
 from support import altered
 from support.worlds import ENVIRONMENTS, FEATURES, NIGHTLY, by_name
@@ -60,7 +62,7 @@ def test_whatever_the_chart_declares_happens_somewhere(reports: dict[str, Report
     if len(reports) < len(ENVIRONMENTS) + len(FEATURES):
         pytest.skip("not all worlds were explored in this run")
     met = frozenset[str]().union(*(report.reached for report in reports.values()))
-    assert declared_rows() - met == frozenset()
+    assert declared_rows(CATALOG_TABLE) - met == frozenset()
     assert {word.value for word in (*Phase, *Doubt)} <= met
 
 
@@ -168,6 +170,8 @@ class Toy:
     table: Mapping[str, tuple[tuple[str, str], ...]]
     urgent: frozenset[str] = frozenset({"go"})
     patient: frozenset[str] = frozenset({"rest", "try"})
+    timeless: frozenset[str] = frozenset({"buzz", "toil"})
+    costly: frozenset[str] = frozenset({"toil"})
     name: str = "toy"
     reached: frozenset[str] = frozenset()
 
@@ -219,6 +223,15 @@ def test_a_circle_short_of_the_goal_is_found() -> None:
 def test_a_circle_that_keeps_denying_a_move_is_unfair() -> None:
     assert _found(a=(("rest", "b"), ("try", "B")), b=(("rest", "a"), ("try", "B"))) is None
     assert _found(a=(("rest", "b"), ("try", "B")), b=(("rest", "a"),)) is not None
+
+
+def test_a_costly_circle_without_time_is_found() -> None:
+    harmless = (("go", "B"), ("buzz", "a"))
+    assert _found(a=harmless) is None
+    found = explore(Toy({"a": (*harmless, ("buzz", "c")), "c": (("go", "B"), ("toil", "a"))}))
+    assert found.counterexample is not None
+    assert found.counterexample.claim == "bounded-traffic: a circle without time"
+    assert found.counterexample.lines == (("buzz", "c"), ("toil", "a"), ("buzz", "c"))
 
 
 def test_leaving_the_goal_again_and_again_is_found() -> None:

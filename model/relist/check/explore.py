@@ -7,7 +7,7 @@ fault found is one of the shortest.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
@@ -44,6 +44,16 @@ class Explorable(Protocol[SceneT]):
         ...
 
     @property
+    def timeless(self) -> frozenset[str]:
+        """The moves that the peer can cause at once, without time passing or a caller acting."""
+        ...
+
+    @property
+    def costly(self) -> frozenset[str]:
+        """Those of them that may not go on for ever at one moment: they cost traffic."""
+        ...
+
+    @property
     def goals(self) -> Mapping[str, Callable[[SceneT], bool]]:
         """What must come in the calm world, and stay."""
         ...
@@ -57,15 +67,15 @@ class Explorable(Protocol[SceneT]):
         """Where everything begins."""
         ...
 
-    def moves(self, scene: SceneT) -> Iterable[Move[SceneT]]:
+    def moves(self, scene: SceneT, /) -> Iterable[Move[SceneT]]:
         """Everything that can happen next, but for what changes nothing and breaks nothing."""
         ...
 
-    def promise(self, scene: SceneT) -> str | None:
+    def promise(self, scene: SceneT, /) -> str | None:
         """What is wrong with this scene."""
         ...
 
-    def show(self, scene: SceneT) -> str:
+    def show(self, scene: SceneT, /) -> str:
         """The scene in one line."""
         ...
 
@@ -113,6 +123,9 @@ Progress = Callable[[int, int], None]
 
 PROGRESS_EVERY = 4096
 
+Moves = tuple[tuple[str, int], ...]
+"""The moves of a scene as (label, number of the scene it leads to)."""
+
 
 def explore(
     world: Explorable[SceneT], progress: Progress | None = None, scenes_max: int | None = None
@@ -127,7 +140,7 @@ def explore(
     try:
         found = search.run()
         if found is None and search.complete:
-            found = search.in_the_end()
+            found = search.at_one_moment() or search.in_the_end()
     finally:
         if was_on:
             gc.enable()
@@ -143,12 +156,14 @@ class _Search(Generic[SceneT]):
         self._world = world
         self._progress = progress
         self._urgent, self._patient = world.urgent, world.patient
+        self._timeless = world.timeless
         first = world.initial()
         self._scenes = [first]
         self._index = {first: 0}
         self._came: list[tuple[int, str]] = [(-1, "")]
         self._depth = [0]
-        self._calm: list[tuple[tuple[str, int], ...]] = []
+        self._calm: list[Moves] = []
+        self._at_once: list[Moves] = []
         self._moves = 0
 
     def run(self) -> Counterexample | None:
@@ -160,7 +175,7 @@ class _Search(Generic[SceneT]):
             wrong = world.promise(scene)
             if wrong is not None:
                 return self._shown(wrong, self._way_to(at))
-            calm: list[tuple[str, int]] = []
+            moves: list[tuple[str, int]] = []
             for label, after, complaint in world.moves(scene):
                 self._moves += 1
                 if complaint is not None:
@@ -171,8 +186,9 @@ class _Search(Generic[SceneT]):
                     scenes.append(after)
                     self._came.append((at, label))
                     self._depth.append(self._depth[at] + 1)
-                calm.append((label, to))
-            self._calm.append(self._in_calm(calm))
+                moves.append((label, to))
+            self._calm.append(self._in_calm(moves))
+            self._at_once.append(tuple(move for move in moves if move[0] in self._timeless))
             at += 1
             if self._scenes_max is not None and len(scenes) > self._scenes_max:
                 self.complete = False
@@ -181,9 +197,20 @@ class _Search(Generic[SceneT]):
                 self._progress(len(scenes), len(scenes) - at)
         return None
 
-    def _in_calm(self, moves: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    def _in_calm(self, moves: list[tuple[str, int]]) -> Moves:
         urgent = tuple(move for move in moves if move[0] in self._urgent)
         return urgent or tuple(move for move in moves if move[0] in self._patient)
+
+    def at_one_moment(self) -> Counterexample | None:
+        """The first circle in which a peer could hold us busy for ever at one moment."""
+        targets = [tuple(to for _, to in moves) for moves in self._at_once]
+        for circle in components(targets, surviving(targets)):
+            for at in sorted(circle):
+                for label, to in self._at_once[at]:
+                    if to in circle and label in self._world.costly:
+                        claim = "bounded-traffic: a circle without time"
+                        return self._circle(claim, (at, label, to), circle, self._at_once)
+        return None
 
     def in_the_end(self) -> Counterexample | None:
         """The first goal that some calm and fair course of events does not come to, or leaves."""
@@ -196,7 +223,10 @@ class _Search(Generic[SceneT]):
             for circle in components(targets, surviving(targets)):
                 missing = [at for at in circle if short[at]]
                 if missing and self._fair(circle):
-                    return self._circle(name, min(missing), circle)
+                    start = min(missing)
+                    first = next((start, *move) for move in self._calm[start] if move[1] in circle)
+                    claim = f"{name}: never, going in a circle"
+                    return self._circle(claim, first, circle, self._calm)
         return None
 
     def _fair(self, circle: frozenset[int]) -> bool:
@@ -207,26 +237,36 @@ class _Search(Generic[SceneT]):
             denied.intersection_update(label for label, _ in self._calm[at])
         return not denied
 
-    def _circle(self, name: str, start: int, circle: frozenset[int]) -> Counterexample:
+    def _circle(
+        self,
+        claim: str,
+        first: tuple[int, str, int],
+        circle: frozenset[int],
+        graph: Sequence[Moves],
+    ) -> Counterexample:
+        """The way to a circle, and once around it, beginning with this move of it."""
+        start, label, after = first
         way = self._way_to(start)
-        around = self._way_around(start, circle)
-        return self._shown(f"{name}: never, going in a circle", [*way, *around], len(way))
+        around = [(label, self._scenes[after]), *self._way_back(after, start, circle, graph)]
+        return self._shown(claim, [*way, *around], len(way))
 
-    def _way_around(self, start: int, circle: frozenset[int]) -> list[tuple[str, SceneT]]:
-        """A shortest way from a scene back to it within the circle."""
+    def _way_back(
+        self, start: int, end: int, circle: frozenset[int], graph: Sequence[Moves]
+    ) -> list[tuple[str, SceneT]]:
+        """A shortest way from one scene of a circle to another."""
         came: dict[int, tuple[int, str]] = {}
         pending = [start]
         for at in pending:
-            for label, to in self._calm[at]:
-                if to in circle and to not in came:
+            for label, to in graph[at]:
+                if to in circle and to not in came and to != start:
                     came[to] = (at, label)
                     pending.append(to)
         back: list[tuple[str, SceneT]] = []
-        to = start
-        while not back or to != start:
-            before, label = came[to]
-            back.append((label, self._scenes[to]))
-            to = before
+        at = end
+        while at != start:
+            before, label = came[at]
+            back.append((label, self._scenes[at]))
+            at = before
         return back[::-1]
 
     def _way_to(self, at: int) -> list[tuple[str, SceneT]]:

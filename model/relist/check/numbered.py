@@ -12,6 +12,7 @@ from attrs import evolve
 from relist.check.edge import Edge
 from relist.check.invariants import Check
 from relist.check.normal import Ages, aged, ages_held, ages_of, normal, ranks
+from relist.check.rows import row_of
 from relist.inputs import CatalogInput
 from relist.machine import CATALOG_TABLE, deadline_ms
 from relist.policy import Policy
@@ -144,7 +145,11 @@ class Numbered:
             catalog = after
 
     def _broken(self, edge: Edge) -> Iterator[str]:
-        yield from self._row(edge)
+        row, complaint = row_of(CATALOG_TABLE, edge.before, edge.heard, edge.policy)
+        if row is not None:
+            self.reached.add(row)
+        if complaint is not None:
+            yield complaint
         for name, check in self._checks.items():
             complaint = check(edge)
             if complaint is not None:
@@ -152,19 +157,6 @@ class Numbered:
         complaint = no_regression(edge) or self._tells_doubts_apart(edge)
         if complaint is not None:
             yield complaint
-
-    def _row(self, edge: Edge) -> Iterator[str]:
-        """Note the row of the chart that holds here; complain unless exactly one does."""
-        cell = CATALOG_TABLE[type(edge.heard)][edge.before.phase]
-        holding = [
-            name
-            for row, name in zip(cell.rows, cell.names, strict=True)
-            if row.guard is None or row.guard(edge.before, edge.heard, edge.policy)
-        ]
-        if len(holding) != 1:
-            yield f"one-row: {len(holding)} rows hold: {holding}"
-        elif not cell.because:
-            self.reached.add(row_name(edge.before.phase, type(edge.heard), holding[0]))
 
     def _tells_doubts_apart(self, edge: Edge) -> str | None:
         """Whether another doubt would have led elsewhere: then no doubt may stand for all.
@@ -199,24 +191,6 @@ def _traits(catalog: Catalog, policy: Policy) -> Traits:
         catalog.pacing.parked,
         undoubted and catalog.phase in (*WALKING, Phase.FRESH),
         at_ms is not None and at_ms <= 0,
-    )
-
-
-def row_name(phase: Phase, heard: type[object], row: tuple[str, str, str]) -> str:
-    """How reports call a row of the catalog chart."""
-    guard, target, action = row
-    condition = f" [{guard}]" if guard else ""
-    return f"{phase.value} {heard.__name__}{condition} -> {target} {action}".rstrip()
-
-
-def declared_rows() -> frozenset[str]:
-    """Every row that the catalog chart declares."""
-    return frozenset(
-        row_name(phase, heard, name)
-        for heard, cells in CATALOG_TABLE.items()
-        for phase, cell in cells.items()
-        if not cell.because
-        for name in cell.names
     )
 
 

@@ -62,6 +62,26 @@ URGENT = frozenset(
 """What goes on in a calm world, before its clock does: the server answers in time."""
 
 
+TIMELESS = frozenset(
+    {
+        "server changes",
+        "server changes and announces",
+        "server announces",
+        "server repeats a notice",
+        "server answers",
+        "notice arrives",
+        "notice is lost",
+        "answer arrives",
+        "endless page arrives",
+        "timer fires",
+        "push begins",
+        "push ends",
+        "client hears that push ended",
+    }
+)
+"""What can go on while no time passes, no caller acts and the connection stays."""
+
+
 class World:
     """The moves of every scene of a setting. Tests replace ``step`` and ``checks``."""
 
@@ -92,6 +112,16 @@ class World:
         return frozenset(
             {"a moment passes"} | ({"read is wanted"} if self.setting.reads else set())
         )
+
+    @property
+    def timeless(self) -> frozenset[str]:
+        """See TIMELESS; a server may fail at once in each of the ways it can."""
+        return TIMELESS | {f"server fails: {name}" for name in self.setting.fails}
+
+    @property
+    def costly(self) -> frozenset[str]:
+        """Walks begin when a timer fires, and go on when an answer arrives."""
+        return frozenset({"timer fires", "answer arrives"})
 
     @property
     def goals(self) -> Mapping[str, Callable[[Scene], bool]]:

@@ -1,0 +1,198 @@
+"""What must hold on every edge of the link chart and of the listen chart.
+
+As in ``invariants``: a check returns None, or a short text that says what is wrong, and holds
+whatever the peer says and however late or often.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from relist import inputs as i
+from relist.effects import (
+    CancelListen,
+    CloseTransport,
+    LinkEffect,
+    ListenEffect,
+    NeedCredentials,
+    OpenListen,
+    OpenTransport,
+    RequestDiscover,
+    RequestInitialize,
+    SendInitialized,
+)
+from relist.policy import Policy
+from relist.values import Carrier, Era, Link, LinkPhase, Listen, ListenPhase
+
+
+class LinkEdge(NamedTuple):
+    """One step of the link chart."""
+
+    before: Link
+    heard: i.LinkInput
+    after: Link
+    effects: tuple[LinkEffect, ...]
+    policy: Policy
+
+
+class ListenEdge(NamedTuple):
+    """One step of the listen chart."""
+
+    before: Listen
+    heard: i.ListenInput
+    after: Listen
+    effects: tuple[ListenEffect, ...]
+    policy: Policy
+
+
+_ASKING = (LinkPhase.PROBING, LinkPhase.HANDSHAKING)
+_UP = (LinkPhase.OPENING, *_ASKING, LinkPhase.LIVE)
+_OF_AN_EPOCH = (i.TransportOpened, i.TransportLost, i.SessionExpired)
+_ANSWERS = (i.DiscoverAnswered, i.DiscoverFailed, i.InitializeAnswered, i.InitializeFailed)
+
+
+def one_transport(edge: LinkEdge) -> str | None:
+    """A transport is opened in a new epoch, and closed or lost before the next. Rule: REC-03."""
+    before, after = edge.before, edge.after
+    opened = [told.epoch for told in edge.effects if isinstance(told, OpenTransport)]
+    closed = [told.epoch for told in edge.effects if isinstance(told, CloseTransport)]
+    if opened != ([after.epoch] if after.epoch != before.epoch else []):
+        return f"opens {opened}, epoch {before.epoch} -> {after.epoch}"
+    if opened and not (after.epoch == before.epoch + 1 and after.phase is LinkPhase.OPENING):
+        return f"epoch {before.epoch} -> {after.epoch} in {after.phase.value}"
+    gone = before.phase in _UP and (after.phase not in _UP or bool(opened))
+    lost = isinstance(edge.heard, i.TransportLost)
+    expected = [before.epoch] if gone and not lost else []
+    return None if closed == expected else f"closes {closed} instead of {expected}"
+
+
+def one_question(edge: LinkEdge) -> str | None:
+    """One question at a time, each with a new serial and a limit. Rule: LIFE-27, LIFE-39."""
+    before, after = edge.before, edge.after
+    discovers = [told for told in edge.effects if isinstance(told, RequestDiscover)]
+    initializes = [told for told in edge.effects if isinstance(told, RequestInitialize)]
+    asked = len(discovers) + len(initializes)
+    if after.serial != before.serial + asked:
+        return f"serial {before.serial} -> {after.serial} with {asked} questions"
+    if not asked:
+        entered = after.phase in _ASKING and after.phase is not before.phase
+        return f"{after.phase.value} without a question" if entered else None
+    question = (after.serial, after.offered)
+    if after.phase is LinkPhase.PROBING:
+        right, ours = [RequestDiscover(*question)] == discovers, edge.policy.modern_versions
+    else:
+        right, ours = [RequestInitialize(*question)] == initializes, edge.policy.legacy_versions
+    if asked > 1 or after.phase not in _ASKING or not right or after.offered not in ours:
+        return f"asks {discovers} {initializes} in {after.phase.value}"
+    return None
+
+
+def late_for_the_link(edge: LinkEdge) -> str | None:
+    """What belongs to another epoch or question changes nothing. Rule: LIFE-39, REC-03."""
+    before, heard = edge.before, edge.heard
+    late = isinstance(heard, _OF_AN_EPOCH) and heard.epoch != before.epoch
+    late = late or (isinstance(heard, _ANSWERS) and heard.serial != before.serial)
+    return "something late changed the link" if late and edge.after is not before else None
+
+
+def time_is_set(edge: LinkEdge) -> str | None:
+    """Every wait has an end, and nothing else has one. Rule: LIFE-30, FAIL-21."""
+    after, now_ms, policy = edge.after, edge.heard.now_ms, edge.policy
+    if (after.limit_at_ms is not None) is not (after.phase in (LinkPhase.OPENING, *_ASKING)):
+        return f"{after.phase.value} with limit {after.limit_at_ms}"
+    if (after.due_at_ms is not None) is not (after.phase is LinkPhase.WAITING):
+        return f"{after.phase.value}, due at {after.due_at_ms}"
+    longest_ms = max(policy.backoff_max_ms, policy.retry_after_max_ms)
+    if after.due_at_ms is not None and after.due_at_ms - now_ms > longest_ms:
+        return f"waits {after.due_at_ms - now_ms} ms"
+    parked = any(isinstance(told, NeedCredentials) for told in edge.effects)
+    entered = after.phase is LinkPhase.PARKED is not edge.before.phase
+    return None if parked is entered else f"{after.phase.value}, credentials asked for: {parked}"
+
+
+def live_is_known(edge: LinkEdge) -> str | None:
+    """A live link has an era and a version that we speak. Rule: LIFE-03, LIFE-05, LIFE-06.
+
+    ``initialized`` is sent once, on becoming live in the legacy era.
+    """
+    before, after, policy = edge.before, edge.after, edge.policy
+    entered = after.phase is LinkPhase.LIVE is not before.phase
+    told = [told.version for told in edge.effects if isinstance(told, SendInitialized)]
+    if told != ([after.version] if entered and after.era is Era.LEGACY else []):
+        return f"initialized {told}, {after.phase.value} in era {after.era}"
+    if after.phase is not LinkPhase.LIVE:
+        return None
+    ours = policy.modern_versions if after.era is Era.MODERN else policy.legacy_versions
+    return None if after.era and after.version in ours else f"live at {after.version!r}"
+
+
+LINK_ALWAYS: Mapping[str, Callable[[LinkEdge], str | None]] = {
+    "one-transport": one_transport,
+    "one-question": one_question,
+    "late-for-the-link": late_for_the_link,
+    "time-is-set": time_is_set,
+    "live-is-known": live_is_known,
+}
+
+
+def granted_is_open(edge: ListenEdge) -> str | None:
+    """Only an open channel grants anything, and only what was asked for. Rule: SUB-05, SUB-40."""
+    after = edge.after
+    if after.granted and after.phase is not ListenPhase.OPEN:
+        return f"{after.phase.value}, and granted"
+    return None if after.granted <= after.channels else "granted what was not asked for"
+
+
+def late_for_push(edge: ListenEdge) -> str | None:
+    """Another stream opens and ends nothing. Rule: SUB-14, SUB-19."""
+    heard = edge.heard
+    late = isinstance(heard, i.PushOpened | i.PushEnded) and heard.serial != edge.before.serial
+    return "another stream changed the channel" if late and edge.after is not edge.before else None
+
+
+def one_listen(edge: ListenEdge) -> str | None:
+    """A subscription is asked for once, with a new serial. Rule: SUB-01, SUB-24.
+
+    It is cancelled when nobody waits for its acknowledgement any more.
+    """
+    before, after = edge.before, edge.after
+    asked = [told for told in edge.effects if isinstance(told, OpenListen)]
+    cancelled = [told.serial for told in edge.effects if isinstance(told, CancelListen)]
+    entered = after.phase is ListenPhase.ASKED is not before.phase
+    subscribes = after.carrier is Carrier.SUBSCRIPTION
+    if after.serial != before.serial + entered:
+        return f"serial {before.serial} -> {after.serial}"
+    expected = [OpenListen(after.serial, after.channels)] if entered and subscribes else []
+    if asked != expected or (entered and not after.channels):
+        return f"asks {asked} instead of {expected}"
+    given_up = (
+        before.phase is ListenPhase.ASKED
+        and isinstance(edge.heard, i.TimePassed)
+        and after.phase is ListenPhase.RESTING
+        and subscribes
+    )
+    return None if cancelled == ([before.serial] if given_up else []) else f"cancels {cancelled}"
+
+
+def push_time_is_set(edge: ListenEdge) -> str | None:
+    """An acknowledgement has a limit, a rest an end, an open stream neither. Rule: SUB-26 to 30.
+
+    The legacy stream is the transport's to open again, so its rest has no end of ours.
+    """
+    after, now_ms = edge.after, edge.heard.now_ms
+    if (after.limit_at_ms is not None) is not (after.phase is ListenPhase.ASKED):
+        return f"{after.phase.value} with limit {after.limit_at_ms}"
+    rests = after.phase is ListenPhase.RESTING and after.carrier is Carrier.SUBSCRIPTION
+    if (after.due_at_ms is not None) is not rests:
+        return f"{after.phase.value}, due at {after.due_at_ms}"
+    longest_ms = max(edge.policy.backoff_max_ms, edge.policy.retry_after_max_ms)
+    if after.due_at_ms is not None and after.due_at_ms - now_ms > longest_ms:
+        return f"rests {after.due_at_ms - now_ms} ms"
+    return None
+
+
+LISTEN_ALWAYS: Mapping[str, Callable[[ListenEdge], str | None]] = {
+    "granted-is-open": granted_is_open,
+    "late-for-push": late_for_push,
+    "one-listen": one_listen,
+    "push-time-is-set": push_time_is_set,
+}
