@@ -99,8 +99,14 @@ async def test_credentials_that_expire_park_the_catalog(era: str) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("method", ["server/discover", LIST])
-@ERAS
+@pytest.mark.parametrize(
+    ("era", "method"),
+    [
+        *((era, method) for era in (MODERN, LEGACY) for method in ("server/discover", LIST)),
+        (MODERN, "subscriptions/listen"),
+        (LEGACY, "initialize"),
+    ],
+)
 @virtually
 async def test_retry_after_is_honoured(era: str, method: str, status: int) -> None:
     _, web = serve_http(era, "a")
