@@ -16,6 +16,7 @@ from relist.values import (
     LinkPhase,
     ListenPhase,
     Phase,
+    Scope,
     Wire,
 )
 from support.one import LEGACY, METHOD_NOT_FOUND, MODERN, TRANSIENT, UNAUTHORIZED
@@ -96,6 +97,8 @@ class Play(Stage):
             yield f"change {kind.value}", _bound(self.change, kind)
         for kind in (Kind.TOOLS, Kind.RESOURCES):
             yield f"endless {kind.value}", _bound(self.toggle_endless, kind)
+            yield f"turn {kind.value}", _bound(self.turn, kind)
+        yield "scope", self.change_scope
         yield "chatter", self.toggle_chatter
 
     def change(self, kind: Kind) -> None:
@@ -248,6 +251,19 @@ class Play(Stage):
         )
         self.tell(CHANNEL_OF[kind])
 
+    def turn(self, kind: Kind) -> None:
+        """The same entries in another order, which is nothing new, and a notice of it."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(listed, turned=not listed.turned)
+        self.tell(CHANNEL_OF[kind])
+
+    def change_scope(self) -> None:
+        """Lists become private or public, and all who listen are told."""
+        private = self.server.scope is Scope.PRIVATE
+        self.server.scope = Scope.PUBLIC if private else Scope.PRIVATE
+        for channel in Channel:
+            self.tell(channel)
+
     def toggle_chatter(self) -> None:
         """From now on each list request makes the server send a notice; or no longer."""
         self.server.chatty = not self.server.chatty
@@ -257,7 +273,8 @@ class Play(Stage):
             yield f"read {kind.value}", _bound(self.read, kind)
             yield f"refresh {kind.value}", _bound(self.refresh, kind)
             if self.session.catalog(kind).generation:
-                yield f"prove {kind.value}", _bound(self.prove, kind)
+                for generation in {1, self.session.catalog(kind).generation}:
+                    yield f"prove {kind.value}", _bound(self.prove, kind, generation)
         yield "credentials", self.credentials
 
     def read(self, kind: Kind) -> None:
@@ -268,9 +285,8 @@ class Play(Stage):
         """Somebody asks for a new list."""
         self.hear(i.RefreshWanted(kind, self.now_ms))
 
-    def prove(self, kind: Kind) -> None:
-        """A call was rejected in a way that proves the list stale."""
-        generation = self.session.catalog(kind).generation
+    def prove(self, kind: Kind, generation: int) -> None:
+        """A call planned on this list was rejected in a way that proves it stale."""
         self.hear(i.StalenessProved(kind, generation, self.now_ms))
 
     def credentials(self) -> None:

@@ -27,6 +27,7 @@ class Listed:
 
     version: int = 2
     endless: bool = False
+    turned: bool = False  # the same entries in another order
 
     def pages(self) -> tuple[Items, ...]:
         """One to three pages; an entry ``m`` wanders over them as versions go by."""
@@ -38,7 +39,7 @@ class Listed:
             if number == (self.version // 2) % count:
                 entries = (Item("m", b"m@0"), *entries)
             pages.append(entries)
-        return tuple(pages)
+        return tuple(page[::-1] for page in pages[::-1]) if self.turned else tuple(pages)
 
     def items(self) -> frozenset[Item]:
         """All entries."""

@@ -61,6 +61,7 @@ SETTINGS = (
     Setting("legacy http", Wire.HTTP, modern=False),
     Setting("modern pipe, lazy", Wire.PIPE, modern=True, lazy=True, ttl_ms=0),
     Setting("modern http, no push", Wire.HTTP, modern=True, declares_push=False, ttl_ms=100),
+    Setting("modern pipe, no push, no lifetimes", Wire.PIPE, modern=True, declares_push=False),
 )
 
 
