@@ -91,8 +91,10 @@ class Body(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         """Close the connection, or give it back."""
         self._end(False)
-        await self._chunks.aclose()
-        await self._inner.aclose()
+        try:
+            await self._chunks.aclose()
+        finally:
+            await self._inner.aclose()
 
 
 async def read_whole(stream: Any, line: Line, limit: int) -> bytes | None:

@@ -35,6 +35,7 @@ SYNTHETIC_STATUS = 599
 NOTIFY_LIMIT_S = 10.0
 STREAM_PAUSE_S = 1.0
 STREAM_PAUSE_MAX_S = 60.0
+STREAM_PATIENCE_S = 3_600.0  # the longest Retry-After that is heeded
 
 # What the running task asked by POST: a GET of the same task resumes the answer to it.
 _asking: ContextVar[tuple[WireId, Line] | None] = ContextVar("relist_asking", default=None)
@@ -69,9 +70,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         if request.method == HTTPMethod.GET:
             asked = _asking.get()
             return await (self._stream(request) if asked is None else self._resume(request, *asked))
-        if self._expired:  # a session that the server does not know is not given back
-            return httpx2.Response(204, request=request)
-        return (await self._send(request, Line())).response
+        return await self._give_back(request)
 
     async def aclose(self) -> None:
         """Close the wrapped transport."""
@@ -127,8 +126,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 self._ears.on_stream_ended(status)
                 told = True
             await outcome.response.aclose()
-            asked_ms = retry_after_ms(outcome.response)
-            await anyio.sleep(pause_s if asked_ms is None else max(pause_s, asked_ms / 1000))
+            asked_s = min((retry_after_ms(outcome.response) or 0) / 1000, STREAM_PATIENCE_S)
+            await anyio.sleep(max(pause_s, asked_s))
             pause_s = min(2 * pause_s, STREAM_PAUSE_MAX_S)
         if status == 200 and media_type(outcome.response) == "text/event-stream":
             self._streamed = True
@@ -140,6 +139,14 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         if not told and not 300 <= status < 400:
             self._ears.on_stream_ended(status)
         return outcome.response
+
+    async def _give_back(self, request: httpx2.Request) -> httpx2.Response:
+        """DELETE: a session that the server does not know, or cannot be told of, is gone anyway."""
+        gone = httpx2.Response(204, request=request)
+        if self._expired:
+            return gone
+        outcome = await self._send(request, Line())
+        return gone if outcome.status is None else outcome.response
 
     # --- sending ----------------------------------------------------------------------------------
 

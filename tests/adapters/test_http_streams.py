@@ -15,7 +15,7 @@ from support.loops import virtually
 from support.web import Fault
 
 # The SDK leaves the generators of httpx2 unfinished, which trio minds: specs/sdk-notes.md.
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 
 
 # --- the GET stream -------------------------------------------------------------------------------

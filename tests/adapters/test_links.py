@@ -1,5 +1,7 @@
 """The live client on an in-memory pipe: eras, subscriptions, lost and slow servers."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -7,7 +9,7 @@ import pytest
 
 from relist.machine import Hit
 from relist.values import Channel, Doubt, Kind, LinkPhase, ListenPhase, Phase
-from relist_mcp import Catalogs
+from relist_mcp import Catalogs, Streams
 from support.brain import LEGACY, MODERN, Brain, Frame, error_of, notice, result_of
 from support.live import ERAS, LIST, names, policy, serve
 from support.loops import everywhere, virtually
@@ -228,6 +230,27 @@ async def test_a_server_that_takes_nothing_is_given_up(era: str) -> None:
         pipe.deaf = False
         await catalogs.idle()
         assert names(catalogs.read(Kind.TOOLS)) == ["a"]
+
+
+@virtually
+async def test_a_transport_that_does_not_open_is_given_up() -> None:
+    _, pipe = serve(MODERN, "a")
+    hung: list[int] = []
+
+    @asynccontextmanager
+    async def slow() -> AsyncGenerator[Any]:
+        if not hung:
+            hung.append(1)
+            await anyio.sleep_forever()
+        async with pipe.target.connect() as streams:
+            yield streams
+
+    async with Catalogs.connect(Streams(slow), policy=policy()) as catalogs:
+        assert (await catalogs.get(Kind.TOOLS)).hit is Hit.MISS
+        await catalogs.idle()
+        assert names(catalogs.read(Kind.TOOLS)) == ["a"]
+        await anyio.sleep(5)
+        assert len(catalogs._connections) == 1
 
 
 @ERAS

@@ -22,7 +22,7 @@ from support.live import LIST
 from support.loops import virtually
 from support.web import Web
 
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 DISCOVER = "server/discover"
 
 

@@ -1,6 +1,7 @@
 """The live client on the SDK's own servers: in memory, as a process on a pipe, and over HTTP."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from support.live import names
 from support.loops import everywhere, really, virtually
 from support.sdk import ChangingServer
 
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 
 QUICK: dict[str, Any] = {"seed": b"t", "gather_ms": 2, "backoff_base_ms": 20, "backoff_max_ms": 80}
 MODERN_FIRST = Policy(**QUICK)
@@ -181,3 +182,24 @@ async def test_a_command_that_does_not_exist_is_no_reason_to_fail() -> None:
     async with Catalogs.connect(target, policy=MODERN_FIRST) as catalogs:
         with anyio.fail_after(5):
             assert (await catalogs.get(Kind.TOOLS)).hit is Hit.MISS
+
+
+def _is_running(tools: Path) -> bool:
+    try:
+        os.kill(int(tools.with_suffix(".pid").read_text()), 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+@really
+async def test_a_process_does_not_outlive_the_block(cancelled: bool, tools: Path) -> None:
+    target = Stdio([sys.executable, SCRIPT, "stdio", str(tools)])
+    with anyio.CancelScope() as scope:
+        async with Catalogs.connect(target, policy=MODERN_FIRST) as catalogs:
+            await catalogs.idle()
+            assert _is_running(tools)
+            if cancelled:
+                scope.cancel()
+    assert not _is_running(tools)

@@ -19,7 +19,7 @@ from support.loops import everywhere, virtually
 from support.pipe import Pipe
 from support.web import Web
 
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 
 Server = Pipe | Web
 Serves = Callable[[Brain], Server]

@@ -22,9 +22,9 @@ def run_virtually(test: AsyncTest) -> None:
     anyio.run(_limited, test, VIRTUAL_LIMIT_S, backend="trio", backend_options=options)
 
 
-def run_really(test: AsyncTest) -> None:
-    """Run it on asyncio."""
-    anyio.run(_limited, test, REAL_LIMIT_S, backend="asyncio")
+def run_really(test: AsyncTest, backend: str = "asyncio") -> None:
+    """Run it in real time."""
+    anyio.run(_limited, test, REAL_LIMIT_S, backend=backend)
 
 
 async def _limited(test: AsyncTest, limit_s: float) -> None:
@@ -43,13 +43,12 @@ def virtually(test: AsyncTest) -> Callable[..., None]:
 
 
 def really(test: AsyncTest) -> Callable[..., None]:
-    """A test on asyncio, in real time."""
+    """A test in real time, on trio and on asyncio."""
 
-    @functools.wraps(test)
-    def run(**arguments: Any) -> None:
-        run_really(functools.partial(test, **arguments))
+    def run(backend: str, **arguments: Any) -> None:
+        run_really(functools.partial(test, **arguments), backend)
 
-    return run
+    return _on_both(run, test)
 
 
 def everywhere(test: AsyncTest) -> Callable[..., None]:
@@ -59,6 +58,10 @@ def everywhere(test: AsyncTest) -> Callable[..., None]:
         runner = run_virtually if backend == "trio" else run_really
         runner(functools.partial(test, **arguments))
 
+    return _on_both(run, test)
+
+
+def _on_both(run: Callable[..., None], test: AsyncTest) -> Callable[..., None]:
     functools.update_wrapper(run, test)
     del run.__wrapped__  # type: ignore[attr-defined]
     own = inspect.Parameter("backend", inspect.Parameter.KEYWORD_ONLY)

@@ -4,7 +4,8 @@
     python sdk.py http TOOLS_FILE PORT
 
 The file holds the names of the tools and is read for each listing. The tool ``become`` replaces it
-and tells everybody, ``die`` ends the process at once.
+and tells everybody, ``die`` ends the process at once. Its id stands beside the
+file, under ``.pid``.
 """
 
 import json
@@ -101,6 +102,7 @@ async def _stdio(server: Server[Any]) -> None:
 
 def main(how: str, path: str, port: str = "") -> None:
     """Serve until killed, or until stdin closes."""
+    Path(path).with_suffix(".pid").write_text(str(os.getpid()))
     server = FileServer(Path(path)).server
     if how == "stdio":
         anyio.run(_stdio, server)
