@@ -13,10 +13,10 @@ from relist.check.numbered import Stepper
 from relist.check.rows import declared_rows
 from relist.check.setting import Setting
 from relist.check.world import World
+from relist.check.worlds import ENVIRONMENTS, FEATURES, LARGER, by_name
 from relist.machine import CATALOG_TABLE
 from relist.values import Doubt, Phase
 from support import altered
-from support.worlds import ENVIRONMENTS, FEATURES, NIGHTLY, by_name
 
 PINNED = {  # scenes, moves, and the most moves it takes to come anywhere
     "ordered atomic lossless": (14_733, 78_104, 40),
@@ -67,7 +67,7 @@ def test_whatever_the_chart_declares_happens_somewhere(reports: dict[str, Report
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("setting", NIGHTLY, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", LARGER, ids=lambda setting: setting.name)
 def test_the_promise_holds_in_larger_worlds(setting: Setting) -> None:
     report = explore(World(setting))
     assert report.counterexample is None, f"\n{report.counterexample}"

@@ -8,9 +8,9 @@ from relist.check.explore import explore
 from relist.check.invariants import ALWAYS
 from relist.check.numbered import Stepper
 from relist.check.world import World
+from relist.check.worlds import by_name
 from support import altered
 from support.altered import Rules
-from support.worlds import by_name
 
 SMALLEST = "ordered atomic lossless"
 
