@@ -85,9 +85,9 @@ def _aged_list(listed: Snapshot | None, new_age: tuple[int, ...]) -> Snapshot | 
 def normal(catalog: Catalog, now_ms: int, policy: Policy, *, candidates: bool) -> Catalog:
     """The normal form at this time, which becomes 0. ``policy`` must have no jitter.
 
-    Two partitions and two versions suffice: the present one is called ``a``, any other ``b``. All
-    doubts count alike (a world checks that they do). Without ``candidates`` a list that was held
-    back is forgotten: only a dead cursor ever brings one to light.
+    The present partition and version are called ``a``, any other ``b``. All doubts count alike (a
+    world checks that they do). Without ``candidates`` a list that was held back is forgotten: only
+    a dead cursor ever brings one to light.
     """
     walk, pacing, standing = catalog.walk, catalog.pacing, catalog.standing
     listed_at_ms = pacing.listed_at_ms
