@@ -12,7 +12,7 @@ TOOLS = {
     "ruff check": ("ruff", "check", "."),
     "ruff format": ("ruff", "format", "--check", "."),
     "mypy": ("mypy",),
-    "pyright": ("pyright",),
+    "pyright": ("pyright", "--pythonpath", sys.executable),
 }
 
 
