@@ -259,6 +259,7 @@ class Catalogs:
         while self._fed < ticket:
             await self._moved.wait()
         for connection in list(self._connections.values()):
+            connection.close()
             await connection.closed.wait()
 
     def _end(self) -> None:

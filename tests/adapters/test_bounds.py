@@ -27,7 +27,7 @@ async def test_a_storm_of_notices_costs_few_walks_and_no_memory(era: str) -> Non
         await catalogs.idle()
         brain.set_tools("b")
         longest = 0
-        for _ in range(200):
+        for _ in range(60):
             pipe.send(*[brain.change()] * 50)
             for _ in range(60):
                 longest = max(longest, len(catalogs._inbox))
@@ -57,8 +57,8 @@ async def test_a_peer_that_is_faster_than_the_core_waits(
                 drain()
 
         monkeypatch.setattr(catalogs, "_drain", nothing)
-        pipe.send(*[brain.change()] * 10 * INBOX_MAX)
-        for _ in range(20 * INBOX_MAX):
+        pipe.send(*[brain.change()] * 3 * INBOX_MAX)
+        for _ in range(6 * INBOX_MAX):
             await anyio.lowlevel.checkpoint()
         assert len(catalogs._inbox) == INBOX_MAX
         late.set()

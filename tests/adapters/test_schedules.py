@@ -233,7 +233,7 @@ def _versions(reading: Reading) -> set[int]:
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 @pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 def test_whatever_happens_it_converges(serves: Callable[[Brain], Pipe | Web], era: str) -> None:
-    @settings(max_examples=max(1, settings().max_examples // 2))
+    @settings(max_examples=max(1, settings().max_examples // 4))
     @given(SCHEDULES)
     def any_schedule(acts: list[Any]) -> None:
         broken: list[str] = []
