@@ -8,12 +8,12 @@ as a well-behaved one does.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from attrs import evolve
-
 from relist import inputs as i
 from relist.check.explore import Move
 from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS, LinkEdge, ListenEdge
+from relist.check.normal import normal_link, normal_listen
 from relist.check.rows import row_of
+from relist.check.setting import LEGACY, MODERN, OTHER
 from relist.machine import LINK_TABLE, LISTEN_TABLE, Table, step_link, step_listen
 from relist.policy import Policy
 from relist.values import (
@@ -32,8 +32,7 @@ from relist.values import (
     new_listen,
 )
 
-_CURRENT, _LATE = 1, 9
-MODERN, LEGACY, OTHER = "2026-07-28", "2025-11-25", "1999-01-01"
+_LATE = 9
 POLICY = Policy(
     seed=b"\x00",
     modern_versions=(MODERN,),
@@ -151,43 +150,6 @@ class _ChartWorld(Generic[StateT]):
 
     def _normal(self, state: StateT, now_ms: int) -> StateT:
         raise NotImplementedError
-
-
-def _ahead(at_ms: int | None, now_ms: int, least: int = 0) -> int | None:
-    return None if at_ms is None else max(at_ms - now_ms, least)
-
-
-def _failures(failures: int, policy: Policy) -> int:
-    """Counted up to where the backoff stops growing."""
-    most = 1
-    while policy.backoff_base_ms << (most - 1) < policy.backoff_max_ms:
-        most += 1
-    return min(failures, most)
-
-
-def normal_link(link: Link, now_ms: int, policy: Policy) -> Link:
-    """The normal form: epochs and serials from now, times from now."""
-    return evolve(
-        link,
-        epoch=_CURRENT,
-        serial=_CURRENT,
-        limit_at_ms=_ahead(link.limit_at_ms, now_ms),
-        due_at_ms=_ahead(link.due_at_ms, now_ms),
-        failures=_failures(link.failures, policy),
-        live_at_ms=_ahead(link.live_at_ms, now_ms, -policy.healthy_ms),
-    )
-
-
-def normal_listen(listen: Listen, now_ms: int, policy: Policy) -> Listen:
-    """The same of the listen chart."""
-    return evolve(
-        listen,
-        serial=_CURRENT,
-        limit_at_ms=_ahead(listen.limit_at_ms, now_ms),
-        due_at_ms=_ahead(listen.due_at_ms, now_ms),
-        failures=_failures(listen.failures, policy),
-        opened_at_ms=_ahead(listen.opened_at_ms, now_ms, -policy.healthy_ms),
-    )
 
 
 class LinkWorld(_ChartWorld[Link]):

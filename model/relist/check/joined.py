@@ -174,7 +174,7 @@ def one_listen(edge: ListenEdge) -> str | None:
 
 
 def push_time_is_set(edge: ListenEdge) -> str | None:
-    """An acknowledgement has a limit, a rest an end, an open stream neither. Rule: SUB-26 to 30.
+    """An acknowledgement has a limit, a rest an end, an open stream neither. Rule: SUB-29, SUB-30.
 
     The legacy stream is the transport's to open again, so its rest has no end of ours.
     """

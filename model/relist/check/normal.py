@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve
 
 from relist.policy import Policy
-from relist.values import Catalog, Doubt, Item, Items, Snapshot, Walk
+from relist.values import Catalog, Doubt, Item, Items, Link, Listen, Snapshot, Walk
 
 Ages = int
 """A set of ages, bit ``n`` for age ``n``."""
@@ -90,11 +90,9 @@ def normal(catalog: Catalog, now_ms: int, policy: Policy, *, candidates: bool) -
     a dead cursor ever brings one to light.
     """
     walk, pacing, standing = catalog.walk, catalog.pacing, catalog.standing
-    listed_at_ms = pacing.listed_at_ms
+    listed_at_ms = _ahead(pacing.listed_at_ms, now_ms, -policy.gap_max_ms)
     if catalog.doubt is not None or catalog.snapshot is None:
         listed_at_ms = None  # it is looked at when a list becomes doubted, and set with each list
-    elif listed_at_ms is not None:
-        listed_at_ms = max(listed_at_ms - now_ms, -policy.gap_max_ms)
     return evolve(
         catalog,
         doubt=None if catalog.doubt is None else ANY_DOUBT,
@@ -109,33 +107,56 @@ def normal(catalog: Catalog, now_ms: int, policy: Policy, *, candidates: bool) -
         pacing=evolve(
             pacing,
             due_at_ms=_ahead(pacing.due_at_ms, now_ms),
-            failures=min(pacing.failures, _failures_max(policy)),
+            failures=_failures(pacing.failures, policy),
             listed_at_ms=listed_at_ms,
         ),
     )
 
 
-def _ahead(at_ms: int | None, now_ms: int) -> int | None:
-    return None if at_ms is None else max(at_ms - now_ms, 0)
+def normal_link(link: Link, now_ms: int, policy: Policy) -> Link:
+    """The normal form of a link: its epoch and serial are 1, times count from now."""
+    return evolve(
+        link,
+        epoch=1,
+        serial=1,
+        limit_at_ms=_ahead(link.limit_at_ms, now_ms),
+        due_at_ms=_ahead(link.due_at_ms, now_ms),
+        failures=_failures(link.failures, policy),
+        live_at_ms=_ahead(link.live_at_ms, now_ms, -policy.healthy_ms),
+    )
 
 
-def _failures_max(policy: Policy) -> int:
-    failures = 1
-    while policy.backoff_base_ms << (failures - 1) < policy.backoff_max_ms:
-        failures += 1
-    return failures
+def normal_listen(listen: Listen, now_ms: int, policy: Policy) -> Listen:
+    """The same of the channel for notices."""
+    return evolve(
+        listen,
+        serial=1,
+        limit_at_ms=_ahead(listen.limit_at_ms, now_ms),
+        due_at_ms=_ahead(listen.due_at_ms, now_ms),
+        failures=_failures(listen.failures, policy),
+        opened_at_ms=_ahead(listen.opened_at_ms, now_ms, -policy.healthy_ms),
+    )
+
+
+def _ahead(at_ms: int | None, now_ms: int, least: int = 0) -> int | None:
+    return None if at_ms is None else max(at_ms - now_ms, least)
+
+
+def _failures(failures: int, policy: Policy) -> int:
+    """Counted up to where the backoff stops growing."""
+    most = 1
+    while policy.backoff_base_ms << (most - 1) < policy.backoff_max_ms:
+        most += 1
+    return min(failures, most)
 
 
 def _walk(walk: Walk, now_ms: int, policy: Policy) -> Walk:
-    bare_at_ms = walk.bare_at_ms
-    if bare_at_ms is not None:
-        bare_at_ms = max(bare_at_ms - now_ms, -(policy.unvouched_lifetime_ms or 0))
     return evolve(
         walk,
         first=1,
         serial=1,
         expires_at_ms=_ahead(walk.expires_at_ms, now_ms),
-        bare_at_ms=bare_at_ms,
+        bare_at_ms=_ahead(walk.bare_at_ms, now_ms, -(policy.unvouched_lifetime_ms or 0)),
         request_limit_at_ms=max(walk.request_limit_at_ms - now_ms, 0),
         walk_limit_at_ms=max(walk.walk_limit_at_ms - now_ms, 0),
     )

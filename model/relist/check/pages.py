@@ -10,6 +10,7 @@ from attrs import evolve
 
 from relist.check.invariants import ALWAYS
 from relist.check.isolation import ISOLATED
+from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS
 from relist.check.render import (
     CHARTS,
     markdown_table,
@@ -136,11 +137,17 @@ Check = Callable[..., object]
 CHECKS: Mapping[str, tuple[str, Mapping[str, Check]]] = {
     "one catalog": ("every environment", ALWAYS),
     "one session": ("every environment", ISOLATED),
+    "one link": ("every environment", LINK_ALWAYS),
+    "one channel for notices": ("every environment", LISTEN_ALWAYS),
 }
 """The named checks by what they look at, and the environment in which they hold."""
 
 
 IN_THE_WORLD: Mapping[str, tuple[str, str]] = {
+    "no-regression": (
+        "No published list shows anything older than what the list before it showed.",
+        "any",
+    ),
     "freshness": (
         "What is FRESH and vouched for is what the server lists now, or something that says"
         " otherwise (a notice, the end of push, a cut) is on the wire or owed.",

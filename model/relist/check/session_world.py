@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 from attrs import evolve
 
 from relist import inputs as i
-from relist.check.chart_worlds import LEGACY, MODERN, normal_link, normal_listen
 from relist.check.explore import Move
 from relist.check.isolation import ISOLATED, SessionCheck, SessionEdge
-from relist.check.normal import normal, page_items
-from relist.check.setting import POLICY
+from relist.check.normal import normal, normal_link, normal_listen, page_items
+from relist.check.setting import LEGACY, MODERN, POLICY
 from relist.policy import Policy
 from relist.session import Session, SessionStep, deadline_ms, new_session, receive
 from relist.values import (

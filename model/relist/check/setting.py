@@ -14,6 +14,8 @@ from relist.values import Era, Failure, Kind, Scope
 KIND = Kind.TOOLS
 SERIAL, LATE = 1, 0  # a normal form waits for the first, none for the second
 
+MODERN, LEGACY, OTHER = "2026-07-28", "2025-11-25", "1999-01-01"
+
 FAILURES: Mapping[str, Failure] = {
     "transient": Failure("error answer", code=-32603),
     "throttled": Failure("error answer", status=429, retry_after_ms=3),
