@@ -34,10 +34,13 @@ WEIGHTS = {
     "run": 2,
     "serve": 2,
     "deliver": 3,
-    "change": 4,
+    "change": 3,
+    "notice": 3,
+    "again": 2,
+    "endless": 1,
     "repeat": 1,
     "fail": 1,
-    "duplicate": 2,
+    "duplicate": 1,
     "break": 1,
     "wish": 2,
     "time": 2,
@@ -60,10 +63,10 @@ class Play(Stage):
             "serve": [("serve", _bound(self.serve, asked)) for asked in self.asked],
             "fail": list(self._failures()),
             "deliver": [("deliver", _bound(self.deliver, frame)) for frame in self._deliverable()],
-            "duplicate": [
-                *(("again", _bound(self.wire.append, frame)) for frame in reversed(self.seen)),
-                *(("duplicate", _bound(self.wire.append, frame)) for frame in self.wire),
-            ],
+            "notice": [(f"notice {kind.value}", _bound(self.notice, kind)) for kind in KINDS],
+            "endless": [(f"endless {k.value}", _bound(self.toggle_endless, k)) for k in KINDS],
+            "again": [("again", _bound(self.again, frame)) for frame in reversed(self.seen)],
+            "duplicate": [("duplicate", _bound(self.wire.append, frame)) for frame in self.wire],
             "break": list(self._breaks()),
             "wish": list(self._wishes()),
             "time": [
@@ -96,7 +99,6 @@ class Play(Stage):
         for kind in KINDS:
             yield f"change {kind.value}", _bound(self.change, kind)
         for kind in (Kind.TOOLS, Kind.RESOURCES):
-            yield f"endless {kind.value}", _bound(self.toggle_endless, kind)
             yield f"turn {kind.value}", _bound(self.turn, kind)
         yield "scope", self.change_scope
         yield "chatter", self.toggle_chatter
@@ -128,22 +130,38 @@ class Play(Stage):
             self.wire.append(Frame(asked.epoch, heard))
 
     def answer(self, asked: Asked) -> None:
-        """The server answers, and the answer arrives: over a pipe after all that went before it."""
+        """The server answers, and the answer arrives."""
+        before = len(self.wire)
         self.serve(asked)
-        if self.setting.wire is Wire.HTTP:
-            for frame in self.wire[-1:]:
-                self.deliver(frame)
-            return
-        for frame in [f for f in self.wire if f.epoch == self.session.link.epoch]:
+        self._arrive(self.wire[before:])
+
+    def notice(self, kind: Kind) -> None:
+        """A list changes, and the notice of it arrives, if one was sent."""
+        before = len(self.wire)
+        self.change(kind)
+        self._arrive(self.wire[before:])
+
+    def _arrive(self, news: list[Frame]) -> None:
+        """These arrive now; over a pipe after all that went before them."""
+        if news and self.setting.wire is Wire.PIPE:
+            epoch = self.session.link.epoch
+            news = [frame for frame in self.wire if frame.epoch == epoch]
+        for frame in news:
             self.deliver(frame)
 
+    def again(self, frame: Frame) -> None:
+        """An answer that has arrived arrives once more."""
+        self.hear(evolve(frame.heard, now_ms=self.now_ms))
+
     def run(self) -> None:
-        """All that is asked and on its way is answered and arrives, for a while; no time passes."""
+        """For a while all requests are answered, all answers arrive, and links come back."""
         for _ in range(12):
             if self.wire:
                 self.deliver(self._deliverable()[0])
             elif self.asked:
                 self.serve(self.asked[0])
+            elif self.session.link.phase is LinkPhase.WAITING:
+                self.wake()
 
     def _answer(self, asked: Asked) -> i.PeerInput | None:
         server, effect = self.server, asked.effect
