@@ -38,7 +38,7 @@ class Body(httpx2.AsyncByteStream):
     """A body that ends where the network breaks it, the limit is reached, or its line is severed.
 
     ``on_end`` is called once, with whether it was cut short. ``final``: to the SDK the end is an
-    error, so that it does not try to resume a stream of server-sent events.
+    error, so that it does not try to resume this stream of server-sent events.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class Body(httpx2.AsyncByteStream):
         *,
         limit: int | None = None,
         final: bool = False,
-        is_stream: bool = False,
     ) -> None:
         self._inner = inner
         self._chunks = aiter(inner)
@@ -57,7 +56,6 @@ class Body(httpx2.AsyncByteStream):
         self._on_end: Callable[[bool], None] | None = on_end
         self._left = limit
         self._final = final
-        self._is_stream = is_stream
 
     def __aiter__(self) -> "Body":
         return self
@@ -73,7 +71,7 @@ class Body(httpx2.AsyncByteStream):
         if chunk is not None and self._has_room(len(chunk)):
             return chunk
         self._end(cut or chunk is not None)
-        if self._is_stream and (self._final or self._line.severed):
+        if self._final:
             raise httpx2.SSEError("the stream ended without an answer")
         raise StopAsyncIteration
 

@@ -292,9 +292,8 @@ def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
         return True
     if after.wanted or after.walk is not None:
         return False
-    if after.phase is Phase.FRESH or after.pacing.failures > before.pacing.failures:
-        return True
-    return after.snapshot is not None and after.snapshot is not before.snapshot
+    listed = after.snapshot is not None and after.snapshot is not before.snapshot
+    return listed or after.pacing.failures > before.pacing.failures
 
 
 def _is_idle(session: Session, policy: Policy) -> bool:

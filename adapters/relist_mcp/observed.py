@@ -181,7 +181,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         """A 404 within a session ends it, unless it says that a method or GET is not served."""
         unserved = request.method == HTTPMethod.GET and not self._streamed
         unknown = is_object(error) and error.get("code") == METHOD_NOT_FOUND
-        if not (unserved or unknown or self._expired):
+        if not (unserved or unknown):
             self._expired = True
             self._ears.on_expired()
 
@@ -195,7 +195,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 self._ears.on_exchange(wire_id, Exchange(None))
 
         limit = None if is_stream else BODY_MAX
-        body = Body(response.stream, line, ended, limit=limit, final=final, is_stream=is_stream)
+        body = Body(response.stream, line, ended, limit=limit, final=final and is_stream)
         return _with_body(response, body)
 
     def _sever(self, cancelled: object) -> None:

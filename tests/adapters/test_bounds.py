@@ -158,6 +158,22 @@ async def test_links_that_come_and_go_leave_no_memory(era: str) -> None:
         assert len(catalogs._connections) == 1
 
 
+@ERAS
+@virtually
+async def test_the_sdk_is_not_bothered_with_what_the_core_has_heard(
+    era: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would start a task for each notice, and complain of answers that it did not ask for."""
+    brain, pipe = serve(era, "a")
+    with caplog.at_level(logging.DEBUG):
+        async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+            await catalogs.idle()
+            pipe.send(brain.change())
+            await brain.until_seen(LIST, 2)
+            await catalogs.idle()
+    assert not [r.getMessage() for r in caplog.records if not r.name.startswith("relist")]
+
+
 SECRET = "s3cret"
 
 

@@ -9,10 +9,10 @@ import pytest
 from relist.machine import Hit
 from relist.values import Doubt, Kind, LinkPhase, ListenPhase
 from relist_mcp import Catalogs
-from support.brain import LEGACY, MODERN, Frame
+from support.brain import LEGACY, MODERN, Frame, tool
 from support.live import ERAS, LIST, names, policy, serve_http
 from support.loops import everywhere, virtually
-from support.web import Fault, Web
+from support.web import Fault, Stream, Web
 
 # The SDK leaves the generators of httpx2 unfinished, which trio minds: specs/sdk-notes.md.
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
@@ -47,6 +47,18 @@ async def test_answers_on_streams_are_answers(era: str) -> None:
 
 @ERAS
 @virtually
+async def test_a_page_on_a_stream_may_be_large(era: str) -> None:
+    """The SDK's own limit for one event is a mebibyte, which a thousand tools may exceed."""
+    brain, web = serve_http(era)
+    brain.lists["tools"] = [tool(f"t{n}", description="x" * 2_000) for n in range(1_000)]
+    brain.page_size = 1_000
+    web.streaming.add(LIST)
+    async with Catalogs.connect(web.target, policy=policy()) as catalogs:
+        assert len(names(await catalogs.get(Kind.TOOLS))) == 1_000
+
+
+@ERAS
+@virtually
 async def test_headers_are_those_of_the_era(era: str) -> None:
     _, web = serve_http(era, "a")
     async with Catalogs.connect(web.target, policy=policy()) as catalogs:
@@ -55,6 +67,7 @@ async def test_headers_are_those_of_the_era(era: str) -> None:
     last = next(headers for _, frame, headers in web.requests if frame.get("method") == LIST)
     assert last["mcp-protocol-version"] == era
     assert last["authorization"] == "Bearer s3cret"
+    assert last["accept-encoding"] == "identity"
     assert last.get("mcp-method") == (LIST if era == MODERN else None)
     assert ("mcp-session-id" in last) is (era == LEGACY)
     call = next(h for _, frame, h in web.requests if frame.get("method") == "tools/call")
@@ -150,6 +163,26 @@ async def test_a_probe_that_breaks_off_says_nothing_about_the_era() -> None:
         web.bodies[probe["id"]].cut()
         web.streaming.clear()
         brain.hold.clear()
+        await catalogs.idle()
+        assert names(catalogs.read(Kind.TOOLS)) == ["a"]
+    assert not brain.count("initialize")
+
+
+@virtually
+async def test_a_probe_whose_answer_is_cut_says_nothing_about_the_era() -> None:
+    brain, web = serve_http(MODERN, "a")
+    cut: list[Stream] = []
+
+    def once(_: httpx2.Request, frame: Frame) -> Fault:
+        if frame.get("method") != "server/discover" or cut:
+            return None
+        cut.append(Stream(lambda _: None))
+        cut[0].send_bytes(b'{"jsonrpc": "2.0", "id"')
+        cut[0].cut()
+        return httpx2.Response(200, headers={"content-type": "application/json"}, stream=cut[0])
+
+    web.fault = once
+    async with Catalogs.connect(web.target, policy=policy()) as catalogs:
         await catalogs.idle()
         assert names(catalogs.read(Kind.TOOLS)) == ["a"]
     assert not brain.count("initialize")
@@ -332,6 +365,8 @@ async def test_an_initialized_that_is_never_answered_blocks_nothing_for_ever() -
 
     web.handle_async_request = hang_once  # type: ignore[method-assign]
     async with Catalogs.connect(web.target, policy=policy()) as catalogs:
+        started_s = anyio.current_time()
         await catalogs.idle()
         assert names(catalogs.read(Kind.TOOLS)) == ["a"]
         assert brain.count("initialize") == 2
+        assert anyio.current_time() - started_s < 15

@@ -51,6 +51,27 @@ async def test_a_refresh_is_a_walk_of_its_own(era: str) -> None:
 
 @ERAS
 @virtually
+async def test_a_refresh_is_not_served_by_a_walk_that_began_before(era: str) -> None:
+    brain, pipe = serve(era, "a")
+    brain.hold.add(LIST)
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        first = await brain.until_held(LIST)
+        old = result_of(first, brain.page("tools", None))
+        async with anyio.create_task_group() as tasks:
+
+            async def refreshed() -> None:
+                assert names(await catalogs.refresh(Kind.TOOLS)) == ["b"]
+
+            tasks.start_soon(refreshed)
+            await anyio.wait_all_tasks_blocked()
+            brain.set_tools("b")
+            pipe.send(old)
+            pipe.reply(await brain.until_held(LIST))
+        assert brain.count(LIST) == 2
+
+
+@ERAS
+@virtually
 async def test_readers_and_refreshers_share_walks(era: str) -> None:
     brain, pipe = serve(era, "a")
     async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
