@@ -11,6 +11,7 @@ import attrs
 from attrs import field, frozen
 
 from relist.errors import PolicyError
+from relist.values import Failure
 
 
 def _at_least(minimum: int) -> Any:
@@ -114,15 +115,20 @@ class Policy:
             exponent += 1
         return exponent
 
-    def backoff_ms(self, failures: int, owner: str, serial: int) -> int:
+    def backoff_ms(
+        self, failures: int, owner: str, serial: int, failure: Failure | None = None
+    ) -> int:
         """Delay before try ``failures + 1``: capped exponential, spread downwards by jitter.
 
-        Jitter is SHA-256 of (seed, owner, serial), so that the same state gives the same delay.
+        Jitter is SHA-256 of (seed, owner, serial), so that the same state gives the same delay. A
+        Retry-After of the failure may lengthen it up to ``retry_after_max_ms`` (decision 9).
         """
         exponent = min(max(failures - 1, 0), 32)
         delay = min(self.backoff_base_ms << exponent, self.backoff_max_ms)
         spread = delay * self.jitter_percent // 100
-        return delay - self._jitter(owner, serial) % (spread + 1)
+        delay -= self._jitter(owner, serial) % (spread + 1)
+        asked = failure.retry_after_ms if failure is not None else None
+        return delay if asked is None else max(delay, min(asked, self.retry_after_max_ms))
 
     def next_poll_ms(self, now_ms: int, owner: str, serial: int) -> int | None:
         """When the opt-in poll is due, its period spread downwards by jitter. Rule: TTL-11."""

@@ -261,7 +261,8 @@ def close(link: Link, _: i.CloseWanted, __: Policy, to: LinkPhase) -> LinkStep:
 def lose(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkStep:
     """The transport is gone: open it again after a backoff. Rule: FAIL-21, REC-09."""
     failures = _failures(link, heard.now_ms, policy) + 1
-    due_at_ms = heard.now_ms + policy.backoff_ms(failures, "link", link.epoch)
+    failure = heard.failure if isinstance(heard, Failed) else None
+    due_at_ms = heard.now_ms + policy.backoff_ms(failures, "link", link.epoch, failure)
     return LinkStep(
         evolve(
             link,
@@ -277,10 +278,6 @@ def lose(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkS
 def give_up(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkStep:
     """This transport is no good: close it and try a new one later."""
     lost, _ = lose(link, heard, policy, to)
-    failure = getattr(heard, "failure", None)
-    if isinstance(failure, Failure) and failure.retry_after_ms is not None:
-        patient = heard.now_ms + min(failure.retry_after_ms, policy.retry_after_max_ms)
-        lost = evolve(lost, due_at_ms=max(lost.due_at_ms or 0, patient))
     return LinkStep(lost, (CloseTransport(link.epoch),))
 
 
@@ -296,11 +293,15 @@ def refuse(link: Link, heard: Answer, _: Policy, to: LinkPhase) -> LinkStep:
     return LinkStep(evolve(link, phase=to, limit_at_ms=None), (CloseTransport(link.epoch), note))
 
 
-def _probing(link: Link, version: str, now_ms: int, policy: Policy, to: LinkPhase) -> LinkStep:
+def _asking(link: Link, version: str, limit_at_ms: int, to: LinkPhase) -> Link:
+    """The next request of the link is on its way."""
     serial = link.serial + 1
-    limit_at_ms = now_ms + policy.probe_limit_ms
-    asked = evolve(link, phase=to, serial=serial, limit_at_ms=limit_at_ms, offered=version)
-    return LinkStep(asked, (RequestDiscover(serial, version),))
+    return evolve(link, phase=to, serial=serial, limit_at_ms=limit_at_ms, offered=version)
+
+
+def _probing(link: Link, version: str, now_ms: int, policy: Policy, to: LinkPhase) -> LinkStep:
+    asking = _asking(link, version, now_ms + policy.probe_limit_ms, to)
+    return LinkStep(asking, (RequestDiscover(asking.serial, version),))
 
 
 def probe(link: Link, heard: i.TransportOpened, policy: Policy, to: LinkPhase) -> LinkStep:
@@ -308,9 +309,7 @@ def probe(link: Link, heard: i.TransportOpened, policy: Policy, to: LinkPhase) -
     return _probing(link, policy.modern_versions[0], heard.now_ms, policy, to)
 
 
-def probe_listed(
-    link: Link, heard: i.DiscoverFailed | i.InitializeFailed, policy: Policy, to: LinkPhase
-) -> LinkStep:
+def probe_listed(link: Link, heard: Failed, policy: Policy, to: LinkPhase) -> LinkStep:
     """Ask again, at a version that the error listed. Rule: LIFE-24."""
     version = shared(policy.modern_versions, heard.failure.supported)
     assert version is not None  # the guard says so
@@ -318,10 +317,8 @@ def probe_listed(
 
 
 def _shaking(link: Link, version: str, now_ms: int, policy: Policy, to: LinkPhase) -> LinkStep:
-    serial = link.serial + 1
-    limit_at_ms = now_ms + policy.handshake_limit_ms
-    asked = evolve(link, phase=to, serial=serial, limit_at_ms=limit_at_ms, offered=version)
-    return LinkStep(asked, (RequestInitialize(serial, version),))
+    asking = _asking(link, version, now_ms + policy.handshake_limit_ms, to)
+    return LinkStep(asking, (RequestInitialize(asking.serial, version),))
 
 
 def shake(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkStep:

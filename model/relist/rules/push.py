@@ -157,11 +157,8 @@ def rest(
     healthy = opened is not None and heard.now_ms - opened >= policy.healthy_ms
     failures = 1 if healthy else listen.failures + 1
     asks = listen.carrier is Carrier.SUBSCRIPTION
-    delay_ms = policy.backoff_ms(failures, "listen", listen.serial)
     failure = heard.failure if isinstance(heard, i.PushEnded) else None
-    if failure is not None and failure.retry_after_ms is not None:
-        delay_ms = max(delay_ms, min(failure.retry_after_ms, policy.retry_after_max_ms))
-    due_at_ms = heard.now_ms + delay_ms
+    due_at_ms = heard.now_ms + policy.backoff_ms(failures, "listen", listen.serial, failure)
     return ListenStep(
         evolve(
             listen,

@@ -16,17 +16,14 @@ from relist.paging import add_page, join
 from relist.policy import Policy
 from relist.rules.base import Answer, Step, open_walk, unchanged
 from relist.snapshot import make_snapshot
-from relist.values import Catalog, Doubt, Pacing, Phase, Scope, Snapshot, Walk
+from relist.values import Catalog, Doubt, Failure, Pacing, Phase, Scope, Snapshot, Walk
 
 # --- actions: wishes and walks --------------------------------------------------------------------
 
 
 def want(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
     """Remember the wish until a walk begun after it has ended."""
-    if catalog.wanted:
-        return unchanged(catalog)
-    pacing = catalog.pacing
-    return Step(evolve(catalog, wanted=True, pacing=pacing))
+    return unchanged(catalog) if catalog.wanted else Step(evolve(catalog, wanted=True))
 
 
 def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) -> Step:
@@ -149,7 +146,7 @@ def start_over(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase)
     """A dead cursor: all pages are dropped and the walk begins again. Rule: DISC-12, FAIL-23."""
     in_row = catalog.pacing.spoiled_in_row + 1
     if in_row >= policy.spoiled_in_row_max and catalog.candidate is None:
-        return _failed(catalog, heard.failure.retry_after_ms, heard.now_ms, policy, to)
+        return _failed(catalog, heard.failure, heard.now_ms, policy, to)
     return _after_spoiled(catalog, catalog.candidate, heard.now_ms, policy, to)
 
 
@@ -191,13 +188,11 @@ def _after_spoiled(
 
 
 def _failed(
-    catalog: Catalog, retry_after_ms: int | None, now_ms: int, policy: Policy, to: Phase
+    catalog: Catalog, failure: Failure | None, now_ms: int, policy: Policy, to: Phase
 ) -> Step:
     """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17."""
     failures = catalog.pacing.failures + 1
-    delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial)
-    if retry_after_ms is not None:
-        delay_ms = max(delay_ms, min(retry_after_ms, policy.retry_after_max_ms))
+    delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial, failure)
     news = catalog.doubt is None and catalog.snapshot is not None
     state = evolve(
         catalog,
@@ -215,7 +210,7 @@ def _failed(
 
 def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
     """A passing failure of a page fails the walk."""
-    return _failed(catalog, heard.failure.retry_after_ms, heard.now_ms, policy, to)
+    return _failed(catalog, heard.failure, heard.now_ms, policy, to)
 
 
 def fail_overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
