@@ -11,6 +11,7 @@ from enum import Enum
 from attrs import evolve, frozen
 
 from relist.failures import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND
+from relist.freshness import reached
 from relist.policy import Policy, Risk
 from relist.values import Catalog, Failure, Item, Phase, Snapshot
 
@@ -129,7 +130,7 @@ def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
     snapshot = catalog.snapshot
     if snapshot is None or catalog.doubt is not None:
         return True
-    expired = snapshot.expires_at_ms is not None and now_ms >= snapshot.expires_at_ms
+    expired = reached(snapshot.expires_at_ms, now_ms)
     old = now_ms - snapshot.listed_at_ms > policy.verify_after_ms
     return old and (expired or not catalog.standing.covered)
 

@@ -20,6 +20,11 @@ def earliest(one: int | None, other: int | None) -> int | None:
     return one if other is None else min(one, other)
 
 
+def reached(at_ms: int | None, now_ms: int) -> bool:
+    """Whether this moment has come; None never does. It has at the very millisecond."""
+    return at_ms is not None and now_ms >= at_ms
+
+
 def snapshot_deadline_ms(walk: Walk, era: Era | None, vouched: bool, policy: Policy) -> int | None:
     """When the list of this walk expires; None means not before a notice.
 

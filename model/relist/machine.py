@@ -24,7 +24,7 @@ from relist.charts import (
 from relist.inputs import CatalogInput, LinkInput, ListenInput
 from relist.policy import Policy
 from relist.rules import connection, doubt, guards, push, standing, walk
-from relist.rules.base import LinkStep, ListenStep, Step, open_walk
+from relist.rules.base import LinkStep, ListenStep, Step, give_up_at_ms
 from relist.rules.guards import wake_ms
 from relist.values import WALKING, Catalog, Doubt, Link, Listen, Phase, Snapshot
 
@@ -157,8 +157,7 @@ def step_listen(listen: Listen, heard: ListenInput, policy: Policy) -> ListenSte
 def deadline_ms(catalog: Catalog, policy: Policy) -> int | None:
     """When this catalog wants a TimePassed; None: not before something else happens."""
     if catalog.phase in WALKING:
-        limits = open_walk(catalog)
-        return min(limits.request_limit_at_ms, limits.walk_limit_at_ms)
+        return give_up_at_ms(catalog)
     if catalog.phase is Phase.STALE:
         return wake_ms(catalog, policy)
     return catalog.pacing.due_at_ms if catalog.phase is Phase.FRESH else None

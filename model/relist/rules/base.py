@@ -44,3 +44,9 @@ def open_walk(catalog: Catalog) -> Walk:
     """The open walk: walking phases hold exactly one, by construction of the chart."""
     assert catalog.walk is not None
     return catalog.walk
+
+
+def give_up_at_ms(catalog: Catalog) -> int:
+    """When the open walk is given up: its outstanding request or the whole of it took too long."""
+    walk = open_walk(catalog)
+    return min(walk.request_limit_at_ms, walk.walk_limit_at_ms)

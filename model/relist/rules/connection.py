@@ -24,6 +24,7 @@ from relist.failures import (
     UNSUPPORTED_VERSION,
     says_nothing_about_the_era,
 )
+from relist.freshness import reached
 from relist.policy import Policy
 from relist.rules.base import LinkStep
 from relist.values import NO_CAPABILITIES, Era, Failure, Link, LinkPhase, Wire
@@ -43,7 +44,7 @@ def shared(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str | None:
 
 def due(link: Link, heard: i.TimePassed, _: Policy) -> bool:
     """The backoff is over."""
-    return link.due_at_ms is not None and heard.now_ms >= link.due_at_ms
+    return reached(link.due_at_ms, heard.now_ms)
 
 
 def not_due(link: Link, heard: i.TimePassed, policy: Policy) -> bool:
@@ -53,7 +54,7 @@ def not_due(link: Link, heard: i.TimePassed, policy: Policy) -> bool:
 
 def overdue(link: Link, heard: i.TimePassed, _: Policy) -> bool:
     """No answer in time."""
-    return link.limit_at_ms is not None and heard.now_ms >= link.limit_at_ms
+    return reached(link.limit_at_ms, heard.now_ms)
 
 
 def not_overdue(link: Link, heard: i.TimePassed, policy: Policy) -> bool:

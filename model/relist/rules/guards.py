@@ -2,9 +2,10 @@
 
 from relist import inputs as i
 from relist.failures import FailureClass, classify_page
+from relist.freshness import reached
 from relist.paging import join, too_long
 from relist.policy import Policy
-from relist.rules.base import Answer, Offer, open_walk
+from relist.rules.base import Answer, Offer, give_up_at_ms, open_walk
 from relist.values import Catalog
 
 # --- guards: what the server offers ---------------------------------------------------------------
@@ -81,11 +82,7 @@ def about_another_list(catalog: Catalog, heard: i.StalenessProved, policy: Polic
 def expired(catalog: Catalog, heard: i.ReadWanted, _: Policy) -> bool:
     """The published list has outlived its lifetime: fresh strictly before it. Rule: TTL-02."""
     snapshot = catalog.snapshot
-    return (
-        snapshot is not None
-        and snapshot.expires_at_ms is not None
-        and heard.now_ms >= snapshot.expires_at_ms
-    )
+    return snapshot is not None and reached(snapshot.expires_at_ms, heard.now_ms)
 
 
 def unexpired(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
@@ -106,8 +103,7 @@ def not_lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> boo
 
 def due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
     """The window, the gap or the backoff is over."""
-    wake = wake_ms(catalog, policy)
-    return wake is not None and heard.now_ms >= wake
+    return reached(wake_ms(catalog, policy), heard.now_ms)
 
 
 def not_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
@@ -117,7 +113,7 @@ def not_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 def poll_due(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
     """The opt-in poll is due; a lifetime never is. Rule: TTL-10, TTL-11."""
-    return catalog.pacing.due_at_ms is not None and heard.now_ms >= catalog.pacing.due_at_ms
+    return reached(catalog.pacing.due_at_ms, heard.now_ms)
 
 
 def no_poll_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
@@ -127,8 +123,7 @@ def no_poll_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 def gave_up(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
     """The outstanding request or the whole walk has run out of time. Rule: FAIL-09, DISC-16."""
-    walk = open_walk(catalog)
-    return heard.now_ms >= min(walk.request_limit_at_ms, walk.walk_limit_at_ms)
+    return reached(give_up_at_ms(catalog), heard.now_ms)
 
 
 def in_time(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:

@@ -9,6 +9,7 @@ from attrs import evolve
 from relist import inputs as i
 from relist.effects import CancelListen, ListenEffect, Note, OpenListen
 from relist.failures import AUTHORIZATION_STATUSES, METHOD_NOT_FOUND
+from relist.freshness import reached
 from relist.policy import Policy
 from relist.rules.base import ListenStep
 from relist.values import Carrier, Channel, Listen, ListenPhase
@@ -67,7 +68,7 @@ def may_come_back(listen: Listen, heard: i.PushEnded, policy: Policy) -> bool:
 
 def unanswered(listen: Listen, heard: i.TimePassed, _: Policy) -> bool:
     """The acknowledgement is overdue. Rule: SUB-30."""
-    return listen.limit_at_ms is not None and heard.now_ms >= listen.limit_at_ms
+    return reached(listen.limit_at_ms, heard.now_ms)
 
 
 def may_be_answered(listen: Listen, heard: i.TimePassed, policy: Policy) -> bool:
@@ -77,7 +78,7 @@ def may_be_answered(listen: Listen, heard: i.TimePassed, policy: Policy) -> bool
 
 def due(listen: Listen, heard: i.TimePassed, _: Policy) -> bool:
     """The backoff is over."""
-    return listen.due_at_ms is not None and heard.now_ms >= listen.due_at_ms
+    return reached(listen.due_at_ms, heard.now_ms)
 
 
 def not_due(listen: Listen, heard: i.TimePassed, policy: Policy) -> bool:
