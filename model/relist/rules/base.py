@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from relist import inputs as i
-from relist.effects import CatalogEffect, LinkEffect, ListenEffect
-from relist.values import Catalog, Link, Listen, Walk
+from relist.effects import CatalogEffect, DoubtList, LinkEffect, ListenEffect
+from relist.values import Catalog, Doubt, Link, Listen, Walk
 
 Offer = i.ListingAllowed | i.CapabilitiesChanged
 Answer = i.PageArrived | i.PageFailed
@@ -50,3 +50,9 @@ def give_up_at_ms(catalog: Catalog) -> int:
     """When the open walk is given up: its outstanding request or the whole of it took too long."""
     walk = open_walk(catalog)
     return min(walk.request_limit_at_ms, walk.walk_limit_at_ms)
+
+
+def news_of_doubt(catalog: Catalog, why: Doubt) -> tuple[DoubtList, ...]:
+    """Told when a list begins to be doubted, and not again for each further reason."""
+    first = catalog.doubt is None and catalog.snapshot is not None
+    return (DoubtList(catalog.kind, why),) if first else ()

@@ -5,7 +5,7 @@ from attrs import evolve
 from relist import inputs as i
 from relist.effects import DoubtList, Note
 from relist.policy import Policy
-from relist.rules.base import Step, open_walk, unchanged
+from relist.rules.base import Step, news_of_doubt, open_walk, unchanged
 from relist.values import Catalog, Doubt, Pacing, Phase
 
 # --- actions: doubt -------------------------------------------------------------------------------
@@ -82,9 +82,8 @@ def uncover_and_doubt(catalog: Catalog, heard: i.CoverageLost, policy: Policy, t
 
 def doubt_early(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
     """A notice before listing is allowed is remembered. Rule: NOTE-12."""
-    if catalog.doubt is not None or catalog.snapshot is None:
-        return unchanged(catalog)
-    return Step(evolve(catalog, doubt=Doubt.NOTICED), (DoubtList(catalog.kind, Doubt.NOTICED),))
+    news = news_of_doubt(catalog, Doubt.NOTICED)
+    return Step(evolve(catalog, doubt=Doubt.NOTICED), news) if news else unchanged(catalog)
 
 
 def keep_doubting(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
@@ -101,20 +100,19 @@ def note_unheeded(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phas
 
 def _spoil(catalog: Catalog, why: Doubt, *, covered: bool) -> Step:
     """The open walk cannot vouch for its result any more; it runs to its end. Rule: NOTE-07."""
-    walk, doubt = open_walk(catalog), catalog.doubt
+    walk, news = open_walk(catalog), news_of_doubt(catalog, why)
     same_cover = covered is catalog.standing.covered
-    news = doubt is None and catalog.snapshot is not None
     if walk.spoiled and not news and same_cover:
         return unchanged(catalog)
     return Step(
         evolve(
             catalog,
-            doubt=why if news else doubt,
+            doubt=why if news else catalog.doubt,
             walk=evolve(walk, spoiled=True),
             vouched=catalog.vouched and covered,
             standing=catalog.standing if same_cover else evolve(catalog.standing, covered=covered),
         ),
-        (DoubtList(catalog.kind, why),) if news else (),
+        news,
     )
 
 
@@ -147,12 +145,9 @@ def cover(catalog: Catalog, heard: i.CoverageGained, policy: Policy, _: Phase) -
     if catalog.phase is Phase.STALE and pacing.due_at_ms is not None and pacing.failures == 0:
         due_at_ms = min(pacing.due_at_ms, heard.now_ms + policy.gather_ms)
         return Step(evolve(catalog, standing=standing, pacing=evolve(pacing, due_at_ms=due_at_ms)))
-    if catalog.doubt is None and catalog.snapshot is not None:
-        return Step(
-            evolve(catalog, standing=standing, doubt=Doubt.UNVOUCHED),
-            (DoubtList(catalog.kind, Doubt.UNVOUCHED),),
-        )
-    return Step(evolve(catalog, standing=standing))
+    news = news_of_doubt(catalog, Doubt.UNVOUCHED)
+    doubt = Doubt.UNVOUCHED if news else catalog.doubt
+    return Step(evolve(catalog, standing=standing, doubt=doubt), news)
 
 
 def uncover(catalog: Catalog, _: i.CoverageLost, __: Policy, ___: Phase) -> Step:

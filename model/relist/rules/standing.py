@@ -3,9 +3,9 @@
 from attrs import evolve
 
 from relist import inputs as i
-from relist.effects import AbandonWalk, CatalogEffect, DoubtList, Note, Withdraw
+from relist.effects import AbandonWalk, CatalogEffect, Note, Withdraw
 from relist.policy import Policy
-from relist.rules.base import Offer, Step
+from relist.rules.base import Offer, Step, news_of_doubt
 from relist.rules.walk import begin
 from relist.values import Catalog, Doubt, Era, Pacing, Phase, Scope, Standing
 
@@ -48,17 +48,14 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
 
     The legacy era doubts every list, the modern one only a list that push vouched for (decision 4).
     """
-    walk, legacy = catalog.walk, catalog.standing.era is Era.LEGACY
-    doubt = catalog.doubt
-    doubted: tuple[CatalogEffect, ...] = ()
-    if doubt is None and catalog.snapshot is not None and (legacy or catalog.vouched):
-        doubt, doubted = Doubt.DISCONNECTED, (DoubtList(catalog.kind, Doubt.DISCONNECTED),)
+    walk, doubtful = catalog.walk, catalog.standing.era is Era.LEGACY or catalog.vouched
+    news = news_of_doubt(catalog, Doubt.DISCONNECTED) if doubtful else ()
     abandoned = () if walk is None else (AbandonWalk(catalog.kind, walk.serial),)
     return Step(
         evolve(
             catalog,
             phase=to,
-            doubt=doubt,
+            doubt=Doubt.DISCONNECTED if news else catalog.doubt,
             walk=None,
             candidate=None,
             vouched=False,
@@ -66,7 +63,7 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
             standing=evolve(catalog.standing, covered=False),
             pacing=evolve(catalog.pacing, due_at_ms=None, spoiled_in_row=0),
         ),
-        (*abandoned, *doubted),
+        (*abandoned, *news),
     )
 
 
@@ -94,27 +91,24 @@ def keep(catalog: Catalog, heard: i.ListingAllowed, policy: Policy, to: Phase) -
 
 def hold_back(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
     """Listing waits for a wish (lazy) or for credentials (parked)."""
-    standing = _offered(catalog, heard)
-    doubt, doubted = _renewed_doubt(catalog, standing)
-    return Step(evolve(catalog, phase=to, doubt=doubt, standing=standing), doubted)
+    state, news = _accepted(catalog, heard)
+    return Step(evolve(state, phase=to), news)
 
 
 def begin_here(catalog: Catalog, heard: Offer, policy: Policy, to: Phase) -> Step:
     """The first walk since listing was allowed. Rule: DISC-01."""
-    standing = _offered(catalog, heard)
-    doubt, doubted = _renewed_doubt(catalog, standing)
-    state, effects = begin(evolve(catalog, doubt=doubt, standing=standing), heard, policy, to)
-    return Step(state, (*doubted, *effects))
+    offered, news = _accepted(catalog, heard)
+    state, effects = begin(offered, heard, policy, to)
+    return Step(state, (*news, *effects))
 
 
-def _renewed_doubt(
-    catalog: Catalog, standing: Standing
-) -> tuple[Doubt | None, tuple[DoubtList, ...]]:
-    """A list of another protocol version is not this one. Rule: REC-08."""
-    snapshot = catalog.snapshot
-    if catalog.doubt is None and snapshot is not None and snapshot.version != standing.version:
-        return Doubt.UNVOUCHED, (DoubtList(catalog.kind, Doubt.UNVOUCHED),)
-    return catalog.doubt, ()
+def _accepted(catalog: Catalog, heard: Offer) -> Step:
+    """The new standing; a list of another protocol version is not this one. Rule: REC-08."""
+    standing, snapshot = _offered(catalog, heard), catalog.snapshot
+    other = snapshot is not None and snapshot.version != standing.version
+    news = news_of_doubt(catalog, Doubt.UNVOUCHED) if other else ()
+    doubt = Doubt.UNVOUCHED if news else catalog.doubt
+    return Step(evolve(catalog, doubt=doubt, standing=standing), news)
 
 
 def record_capabilities(catalog: Catalog, heard: Offer, _: Policy, __: Phase) -> Step:

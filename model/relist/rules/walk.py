@@ -14,7 +14,7 @@ from relist.effects import (
 )
 from relist.paging import add_page, join
 from relist.policy import Policy
-from relist.rules.base import Answer, Step, open_walk, unchanged
+from relist.rules.base import Answer, Step, news_of_doubt, open_walk, unchanged
 from relist.snapshot import make_snapshot
 from relist.values import Catalog, Doubt, Failure, Pacing, Phase, Scope, Snapshot, Walk
 
@@ -193,7 +193,6 @@ def _failed(
     """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17."""
     failures = catalog.pacing.failures + 1
     delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial, failure)
-    news = catalog.doubt is None and catalog.snapshot is not None
     state = evolve(
         catalog,
         phase=to,
@@ -205,7 +204,7 @@ def _failed(
             failures=failures,
         ),
     )
-    return Step(state, (DoubtList(catalog.kind, Doubt.FAILED),) if news else ())
+    return Step(state, news_of_doubt(catalog, Doubt.FAILED))
 
 
 def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
