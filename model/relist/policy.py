@@ -26,6 +26,14 @@ def _maybe_at_least(minimum: int) -> Any:
     return attrs.validators.optional(_at_least(minimum))
 
 
+def doublings(base_ms: int, max_ms: int) -> int:
+    """How often ``base_ms`` is doubled until it is at least ``max_ms``."""
+    times = 0
+    while base_ms << times < max_ms:
+        times += 1
+    return times
+
+
 class Risk(Enum):
     """How much harm a call can do, as the host judges: a server's annotations prove nothing."""
 
@@ -110,10 +118,11 @@ class Policy:
 
     def gap_exponent_max(self) -> int:
         """The exponent at which the gap is ``gap_max_ms``: growing further changes nothing."""
-        exponent = 1
-        while self.gap_base_ms << (exponent - 1) < self.gap_max_ms:
-            exponent += 1
-        return exponent
+        return 1 + doublings(self.gap_base_ms, self.gap_max_ms)
+
+    def longer_gap(self, exponent: int) -> int:
+        """The exponent after one more sign of feedback."""
+        return min(exponent + 1, self.gap_exponent_max())
 
     def backoff_ms(
         self, failures: int, owner: str, serial: int, failure: Failure | None = None

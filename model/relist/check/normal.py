@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from relist.policy import Policy
+from relist.policy import Policy, doublings
 from relist.values import Catalog, Doubt, Item, Items, Link, Listen, Snapshot, Walk
 
 Ages = int
@@ -144,10 +144,7 @@ def _ahead(at_ms: int | None, now_ms: int, least: int = 0) -> int | None:
 
 def _failures(failures: int, policy: Policy) -> int:
     """Counted up to where the backoff stops growing."""
-    most = 1
-    while policy.backoff_base_ms << (most - 1) < policy.backoff_max_ms:
-        most += 1
-    return min(failures, most)
+    return min(failures, 1 + doublings(policy.backoff_base_ms, policy.backoff_max_ms))
 
 
 def _walk(walk: Walk, now_ms: int, policy: Policy) -> Walk:

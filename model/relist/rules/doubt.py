@@ -53,7 +53,7 @@ def doubt_noticed(catalog: Catalog, heard: i.ListChangedHeard, policy: Policy, t
     listed, exponent = catalog.pacing.listed_at_ms, catalog.pacing.gap_exponent
     due_at_ms = heard.now_ms + policy.gather_ms
     if listed is not None and heard.now_ms < listed + policy.gap_ms(exponent + 1):
-        exponent = min(exponent + 1, policy.gap_exponent_max())
+        exponent = policy.longer_gap(exponent)
         due_at_ms = max(due_at_ms, listed + policy.gap_ms(exponent))
     else:
         exponent = 0

@@ -155,7 +155,7 @@ def _after_spoiled(
 ) -> Step:
     pacing, held = catalog.pacing, catalog.snapshot
     in_row = min(pacing.spoiled_in_row + 1, policy.spoiled_in_row_max)
-    exponent = min(pacing.gap_exponent + 1, policy.gap_exponent_max())
+    exponent = policy.longer_gap(pacing.gap_exponent)
     doubt = catalog.doubt or Doubt.SUSPECTED
     told: tuple[CatalogEffect, ...] = ()
     if in_row >= policy.spoiled_in_row_max and candidate is not None:
