@@ -55,18 +55,6 @@ class SessionStep(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
-_TO_LINK = (
-    i.ConnectWanted,
-    i.CloseWanted,
-    i.TransportOpened,
-    i.TransportLost,
-    i.SessionExpired,
-    i.DiscoverAnswered,
-    i.DiscoverFailed,
-    i.InitializeAnswered,
-    i.InitializeFailed,
-)
-_TO_CATALOG = (i.ReadWanted, i.RefreshWanted, i.StalenessProved, i.PageArrived, i.PageFailed)
 _LINKED = (LinkPhase.PROBING, LinkPhase.HANDSHAKING, LinkPhase.LIVE)
 
 
@@ -88,10 +76,10 @@ def receive(session: Session, heard: SessionInput, policy: Policy) -> SessionSte
         run.time(heard)
     elif isinstance(heard, i.CredentialsChanged):
         run.credentials(heard)
-    elif isinstance(heard, _TO_CATALOG):
+    elif isinstance(heard, i.CatalogInput):
         _check_caller(session, heard)
         run.catalog(heard.kind, heard)
-    elif isinstance(heard, _TO_LINK):
+    elif isinstance(heard, i.LinkInput):
         run.link(heard)
     else:
         run.listen(heard)
@@ -242,12 +230,11 @@ class _Run:
             return None
         if heard.serial is None:
             return "SUB-15", "notice without a subscription id", True
-        if heard.serial != self._listen.serial or self._listen.phase is ListenPhase.OFF:
+        stands = self._listen.phase in (ListenPhase.ASKED, ListenPhase.OPEN)
+        if heard.serial != self._listen.serial or not stands:
             return "SUB-14", "notice of a foreign or finished subscription", False
         if self._listen.phase is ListenPhase.ASKED:
             return "SUB-16", "notice before its acknowledgement", True
-        if self._listen.phase is ListenPhase.RESTING:
-            return "SUB-14", "notice of a foreign or finished subscription", False
         if heard.channel not in self._listen.granted:
             return "SUB-13", "notice that was not granted", False
         return None
