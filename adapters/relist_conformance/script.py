@@ -23,6 +23,7 @@ from relist.check.expect import (
     Requested,
     Severity,
 )
+from relist.check.history import LIST_METHODS
 from relist_conformance import steps as s
 from relist_conformance.errors import ConformanceError, quoted
 
@@ -203,11 +204,7 @@ def _rule_of(raw: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _pages(raw: Mapping[str, Any]) -> dict[str, s.Pages]:
-    return {
-        kind: tuple(tuple(page) for page in raw[kind])
-        for kind in ("tools", "prompts", "resources", "resource_templates")
-        if kind in raw
-    }
+    return {kind: tuple(tuple(page) for page in raw[kind]) for kind in LIST_METHODS if kind in raw}
 
 
 def _match(raw: Mapping[str, Any]) -> s.RequestMatch:

@@ -204,7 +204,9 @@ class Server(ABC):
 
     def _malformed(self, channel: Channel) -> None:
         if channel.kind == "post":
-            self._close_exchange(channel, 400, wire.error_message(None, -32600, "Invalid request"))
+            self._close_exchange(
+                channel, 400, wire.error_message(None, wire.INVALID_REQUEST, "Invalid request")
+            )
 
     # --- sending ---
 

@@ -2,6 +2,8 @@
 
 The referee uses no MCP server: it must be able to be wrong on purpose. What it does not mean to be
 wrong is checked against the shapes of the revision under test (``mcp_types``: types only, no SDK).
+Names of the protocol are spelled here and not taken from Relist's core: a judge that read them from
+the client it judges would repeat its mistakes.
 """
 
 import json
@@ -22,7 +24,6 @@ PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
-PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602

@@ -3,6 +3,7 @@
 import json
 from collections import deque
 
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     CONNECTION_CLOSED,
     JSONRPCError,
@@ -27,7 +28,6 @@ from relist.values import Failure
 from relist_mcp.exchange import Exchange, WireId
 from relist_mcp.speech import RequestEffect
 
-SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 _LATE_MAX = 64  # given up requests whose late answers are still told apart
 _CUT = "SSE stream"  # how the SDK's own words begin where a stream ended without an answer
 
@@ -148,9 +148,9 @@ class Hearing:
 def _tag(params: object) -> int | None:
     """The serial of the subscription in a notice's tag; 0 for a foreign tag, None for none."""
     meta = params.get("_meta") if is_object(params) else None
-    if not is_object(meta) or SUBSCRIPTION_ID not in meta:
+    if not is_object(meta) or SUBSCRIPTION_ID_META_KEY not in meta:
         return None
-    return _serial(meta[SUBSCRIPTION_ID])
+    return _serial(meta[SUBSCRIPTION_ID_META_KEY])
 
 
 def _serial(wire_id: object) -> int:

@@ -8,13 +8,14 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY as SUBSCRIPTION_ID
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from relist import effects as e
 from relist import inputs as i
 from relist.values import Channel, Failure, Kind
 from relist_mcp.exchange import Exchange, retry_after_ms
-from relist_mcp.hearing import SUBSCRIPTION_ID, Hearing, canonical, request_id
+from relist_mcp.hearing import Hearing, canonical, request_id
 
 REQUESTS: list[Any] = [
     e.RequestPage(Kind.TOOLS, 3, None),
