@@ -9,10 +9,10 @@ import pytest
 from relist.machine import Hit
 from relist.values import Doubt, Kind, ListenPhase
 from relist_mcp import Catalogs
-from support.brain import LEGACY, MODERN, error_of
+from support.brain import LEGACY, MODERN, Brain, Frame, error_of
 from support.live import ERAS, LIST, names, policy, serve_http
 from support.loops import virtually
-from support.web import Fault
+from support.web import Fault, Web
 
 # The SDK leaves the generators of httpx2 unfinished, which trio minds: specs/sdk-notes.md.
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
@@ -142,6 +142,18 @@ async def test_a_subscription_is_cancelled_by_closing_its_stream() -> None:
     assert not brain.count("notifications/cancelled")
 
 
+async def resumed(brain: Brain, web: Web, retry_ms: int) -> Frame:
+    """The list request whose answer is cut, and is to be sent on the second stream instead."""
+    request = await brain.until_held(LIST)
+    await brain.until(lambda: request["id"] in web.bodies)
+    assert len(web.streams) == 1
+    web.bodies[request["id"]].prime("41", retry_ms)
+    web.bodies[request["id"]].cut()
+    await brain.until(lambda: len(web.streams) == 2)
+    assert web.verbs("GET")[1]["last-event-id"] == "41"
+    return request
+
+
 @virtually
 async def test_an_answer_that_is_cut_in_the_legacy_era_is_resumed() -> None:
     """The SDK does so by a GET, which is not *the* GET stream; the core just waits."""
@@ -149,14 +161,7 @@ async def test_an_answer_that_is_cut_in_the_legacy_era_is_resumed() -> None:
     brain.hold.add(LIST)
     web.streaming.add(LIST)
     async with Catalogs.connect(web.target, policy=policy()) as catalogs:
-        request = await brain.until_held(LIST)
-        await brain.until(lambda: request["id"] in web.bodies)
-        assert len(web.streams) == 1
-        body = web.bodies[request["id"]]
-        body.prime("41", 5_000)
-        body.cut()
-        await brain.until(lambda: len(web.streams) == 2)
-        assert web.verbs("GET")[1]["last-event-id"] == "41"
+        request = await resumed(brain, web, 5_000)
         answer = brain.answer(request)
         assert answer is not None
         web.streams[1].send(answer)
@@ -173,11 +178,7 @@ async def test_a_resumed_answer_may_be_an_error() -> None:
     brain.hold.add(LIST)
     web.streaming.add(LIST)
     async with Catalogs.connect(web.target, policy=policy()) as catalogs:
-        request = await brain.until_held(LIST)
-        await brain.until(lambda: request["id"] in web.bodies)
-        web.bodies[request["id"]].prime("41", 1_000)
-        web.bodies[request["id"]].cut()
-        await brain.until(lambda: len(web.streams) == 2)
+        request = await resumed(brain, web, 1_000)
         web.streams[1].send(error_of(request, -32601))
         await catalogs.idle()
         assert catalogs.read(Kind.TOOLS).hit is Hit.UNSUPPORTED

@@ -35,10 +35,12 @@ class Defect:
     also: frozenset[str] = frozenset()
 
 
-def _replace(patch: Patch, heard: type[Any], acts: Mapping[Phase, Act]) -> None:
-    """In these phases, keep the phase and do just that on hearing this."""
+def _replace(
+    patch: Patch, heard: type[Any], acts: Mapping[Phase, Act], to: Phase | None = None
+) -> None:
+    """In these phases, do just that on hearing this, and keep the phase or go to another."""
     rows = dict(machine._CATALOG_ROWS)
-    rows[heard] = {**rows[heard], **{p: (Row(None, p, act),) for p, act in acts.items()}}
+    rows[heard] = {**rows[heard], **{p: (Row(None, to or p, act),) for p, act in acts.items()}}
     patch.setattr(machine, "_CATALOG_ROWS", rows)
 
 
@@ -101,12 +103,7 @@ def empties_on_failure(patch: Patch) -> None:
             return Step(state, effects)
         return Step(evolve(state, snapshot=evolve(state.snapshot, items=())), effects)
 
-    rows = dict(machine._CATALOG_ROWS)
-    cells = dict(rows[i.PageFailed])
-    for phase in WALKING:
-        cells[phase] = (Row(None, Phase.STALE, fail),)
-    rows[i.PageFailed] = cells
-    patch.setattr(machine, "_CATALOG_ROWS", rows)
+    _replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
 
 
 def never_retries(patch: Patch) -> None:
@@ -117,12 +114,7 @@ def never_retries(patch: Patch) -> None:
         tomorrow = evolve(state.pacing, due_at_ms=heard.now_ms + 86_400_000)
         return Step(evolve(state, pacing=tomorrow), effects)
 
-    rows = dict(machine._CATALOG_ROWS)
-    cells = dict(rows[i.PageFailed])
-    for phase in WALKING:
-        cells[phase] = (Row(None, Phase.STALE, fail),)
-    rows[i.PageFailed] = cells
-    patch.setattr(machine, "_CATALOG_ROWS", rows)
+    _replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
 
 
 def late_answer_wins(patch: Patch) -> None:
