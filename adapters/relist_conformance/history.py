@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
 from relist.check.history import Event, EventKind, mapping
 
 MAX_EVENTS = 5_000
@@ -51,12 +49,6 @@ class Recorder:
         event = Event(len(self._events), self.now_ms, kind, channel, _bounded(message), data)
         self._events.append(event)
         return event
-
-
-def to_json(event: Event) -> dict[str, Any]:
-    """One event as a JSON object; fields that say nothing are left out."""
-    fields = attrs.asdict(event, recurse=False)
-    return {key: value for key, value in fields.items() if value not in ("", None, {})}
 
 
 def _bounded(message: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.test_referee import HELLO, META, Bench
-from relist_conformance.history import to_json
 from relist_conformance.outputs import Ask
 from relist_conformance.wire import LEGACY, MODERN
 
@@ -107,4 +106,4 @@ def test_nothing_breaks_the_referee(revision: str, acts: list[tuple[str, Any, An
     assert outcome is None or "would have sent" not in outcome.reason
     history = bench.referee.history
     assert [event.seq for event in history] == list(range(len(history)))
-    json.dumps([to_json(event) for event in history])
+    json.dumps([attrs.asdict(event) for event in history])
