@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from typing import Any
@@ -12,13 +12,15 @@ import anyio
 import uvicorn
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+from starlette.types import Send as SendPart
 
 from relist_conformance import wire
 from relist_conformance.ends import ChannelOutput, Closed, Hear, Opened, Received
 from relist_conformance.outputs import SSE, ChannelKind, Finish, Send, Status
 
-_Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _KINDS: Mapping[str, ChannelKind] = {"POST": "post", "GET": "get", "DELETE": "delete"}
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -51,12 +53,11 @@ class HttpEnd:
         while self._outgoing:
             self._outgoing.popitem()[1].close()
 
-    async def exchange(
-        self, kind: ChannelKind, headers: Mapping[str, str], receive: _Receive, send: _Send
-    ) -> None:
+    async def exchange(self, kind: ChannelKind, request: Request, send: SendPart) -> None:
         """Carry one exchange until it is answered, cut, or the client goes away."""
-        body = await _read(receive)
-        if body is None:
+        try:
+            body = await _read(request)
+        except ClientDisconnect:
             return
         self._count += 1
         channel = f"{kind}-{self._count}"
@@ -64,21 +65,21 @@ class HttpEnd:
         outgoing, queue = anyio.create_memory_object_stream[ChannelOutput](inf)
         self._outgoing[channel] = outgoing
         with queue:
-            await self._hear(Opened(channel, kind, headers))
+            await self._hear(Opened(channel, kind, dict(request.headers.items())))
             if kind == "post":
                 await self._hear(Received(channel, wire.parse(body)))
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_watch, receive, tasks.cancel_scope)
-                await _answer(queue, send)
+                tasks.start_soon(_watch, request, tasks.cancel_scope)
+                await _answer(queue, request, send)
                 tasks.cancel_scope.cancel()
         if self._outgoing.pop(channel, None) is not None:
             outgoing.close()
             await self._hear(Closed(channel))
 
 
-async def _watch(receive: _Receive, scope: anyio.CancelScope) -> None:
+async def _watch(request: Request, scope: anyio.CancelScope) -> None:
     """Ends the scope when the client goes away."""
-    while (await receive())["type"] != "http.disconnect":
+    while (await request.receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
 
@@ -87,28 +88,26 @@ def _begins_stream(output: ChannelOutput) -> bool:
     return isinstance(output, Status) and output.headers.get("content-type") == SSE
 
 
-async def _read(receive: _Receive) -> bytes | None:
-    """The request body, cut where it is longer than a message may be; None when the client left."""
+async def _read(request: Request) -> bytes:
+    """The request body, cut where it is longer than a message may be."""
     body = b""
-    while True:
-        part = await receive()
-        if part["type"] == "http.disconnect":
-            return None
-        body = (body + bytes(part.get("body", b"")))[: wire.MAX_MESSAGE_BYTES + 1]
-        if not part.get("more_body"):
-            return body
+    async for part in request.stream():
+        body = (body + part)[: wire.MAX_MESSAGE_BYTES + 1]
+    return body
 
 
-async def _answer(queue: MemoryObjectReceiveStream[ChannelOutput], send: _Send) -> None:
+async def _answer(
+    queue: MemoryObjectReceiveStream[ChannelOutput], request: Request, send: SendPart
+) -> None:
     """Write outputs to the client. Returning early cuts the connection: the server closes it."""
     async for output in queue:
         match output:
             case Status() if _begins_stream(output):
-                await _start(send, output, {"cache-control": "no-cache", "x-accel-buffering": "no"})
+                await _start_stream(send, output)
             case Status():
-                await _start(send, output)
                 body = b"" if output.body is None else wire.encode(output.body)
-                return await send({"type": "http.response.body", "body": body})
+                response = Response(body, output.code, output.headers)
+                return await response(request.scope, request.receive, send)
             case Send():
                 event = b"event: message\ndata: " + wire.encode(output.message) + b"\n\n"
                 await send({"type": "http.response.body", "body": event, "more_body": True})
@@ -118,12 +117,10 @@ async def _answer(queue: MemoryObjectReceiveStream[ChannelOutput], send: _Send) 
                 return
 
 
-async def _start(send: _Send, status: Status, more: Mapping[str, str] | None = None) -> None:
-    told = {**status.headers, **(more or {})}
+async def _start_stream(send: SendPart, status: Status) -> None:
+    """By hand, unlike other answers: a streaming response cannot be left unfinished on purpose."""
+    told = {**status.headers, "cache-control": "no-cache", "x-accel-buffering": "no"}
     headers = [(key.encode(), value.encode()) for key, value in told.items()]
-    if not _begins_stream(status):
-        length = 0 if status.body is None else len(wire.encode(status.body))
-        headers.append((b"content-length", str(length).encode()))
     await send({"type": "http.response.start", "status": status.code, "headers": headers})
 
 
@@ -145,26 +142,21 @@ class HttpHub:
             del self._ends[path]
             end.close()
 
-    async def __call__(self, scope: Mapping[str, Any], receive: _Receive, send: _Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: SendPart) -> None:
         """The ASGI application."""
         if scope["type"] != "http":
             return
-        headers = {key.decode("latin-1"): val.decode("latin-1") for key, val in scope["headers"]}
+        request = Request(scope, receive)
         end = self._ends.get(scope["path"])
-        kind = _KINDS.get(scope["method"])
-        if not _is_local(headers.get("origin")):
-            await _answer_status(send, 403)
+        kind = _KINDS.get(request.method)
+        if not _is_local(request.headers.get("origin")):
+            await Response(status_code=403)(scope, receive, send)
         elif end is None:
-            await _answer_status(send, 404)
+            await Response(status_code=404)(scope, receive, send)
         elif kind is None:
-            await _answer_status(send, 405)
+            await Response(status_code=405)(scope, receive, send)
         else:
-            await end.exchange(kind, headers, receive, send)
-
-
-async def _answer_status(send: _Send, code: int) -> None:
-    await _start(send, Status("", code))
-    await send({"type": "http.response.body", "body": b""})
+            await end.exchange(kind, request, send)
 
 
 def _is_local(origin: str | None) -> bool:
