@@ -19,6 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from conformance.scripted_client import ScriptedDriver
 from relist_conformance import wire
 from relist_conformance.ends import ChannelOutput, Closed, End, Heard, Opened, Received
+from relist_conformance.ends.http import HttpHub
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.errors import ConformanceError, DriverError
 from relist_conformance.outputs import SSE, Finish, Reset, Send, Status
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.anyio
 MIB = 1 << 20
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 PONG = {"jsonrpc": "2.0", "id": 1, "result": {}}
+GONE = {"type": "http.disconnect"}
 JSON_TYPE = {"content-type": "application/json"}
 
 
@@ -267,7 +269,29 @@ async def test_a_body_too_long_is_unreadable() -> None:
         received = await heards.next()
         assert isinstance(received, Received)
         assert isinstance(received.message, wire.Unreadable)
+        assert received.message.text == f"a message of {MIB + 1} bytes"  # no more of it was kept
         heards.perform(Status(channel, 400))
+
+
+async def test_a_client_that_leaves_within_its_body_is_not_heard() -> None:
+    heard: list[Heard] = []
+    parts = iter(({"type": "http.request", "body": b"{", "more_body": True}, GONE))
+
+    async def hear(item: Heard) -> None:
+        heard.append(item)
+
+    async def receive() -> dict[str, Any]:
+        return next(parts)
+
+    async def send(_: object) -> None:
+        raise AssertionError("nobody is there")
+
+    hub = HttpHub(0)
+    async with hub.open_end("token", hear):
+        posted = {"type": "http", "method": "POST", "path": "/token/mcp", "headers": []}
+        await hub(posted, receive, send)
+    assert heard == []
+    assert next(parts, None) is None
 
 
 async def test_a_port_in_use_is_named_at_once() -> None:

@@ -193,6 +193,13 @@ def test_asking_again_backs_off_until_a_channel_proved_healthy() -> None:
     assert ear.wake() == 500
 
 
+def test_retry_after_is_honoured_and_capped() -> None:
+    for asked_ms, waited_ms in ((200, 500), (7_000, 7_000), (10**9, 9_000)):
+        ear = Ear(retry_after_max_ms=9_000)
+        ear.ended(Failure("x", status=429, retry_after_ms=asked_ms))
+        assert ear.wake() == waited_ms
+
+
 def test_a_stream_that_ends_may_be_reopened_by_the_transport() -> None:
     ear = Ear(Carrier.STREAM)
     ear.opened()
