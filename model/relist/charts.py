@@ -96,13 +96,19 @@ class CatalogChart(StateMachine):
         | _stay(fresh, *_walking, cond="about_another_list")
     )
 
-    # Wishes: a read is served by what is fresh or by the open walk, a refresh by a later walk only.
+    # Wishes: a read is served by what is fresh or by the open walk, the others by a later walk.
     read_wanted = (
         fresh.to(refreshing, cond="expired", on="begin")
         | _stay(fresh, cond="unexpired")
         | stale.to(refreshing, cond="lazily_due", on="begin")
         | _stay(stale, cond="not_lazily_due", on="want")
         | _stay(disconnected, initializing, on="want")
+    )
+    verification_wanted = (
+        fresh.to(refreshing, on="begin")
+        | stale.to(refreshing, cond="nothing_forbids", on="begin")
+        | _stay(stale, cond="something_forbids", on="want")
+        | _stay(disconnected, initializing, *_walking, on="want")
     )
     refresh_wanted = _go(fresh, stale, to=refreshing, on="begin") | _stay(
         disconnected, initializing, *_walking, on="want"
@@ -164,6 +170,7 @@ CATALOG_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
         "nothing",
         "reads say so; an undeclared kind is not asked for",
     ),
+    ("unsupported", "verification_wanted"): ("nothing", "no such call can be made"),
     ("unsupported", "refresh_wanted"): ("nothing", "an undeclared kind is not asked for"),
     ("disconnected", "time_passed"): ("nothing", "nothing is pending"),
     ("initializing", "time_passed"): ("nothing", "the link and listen charts watch the time"),

@@ -96,6 +96,17 @@ class ReadWanted:
 
 
 @frozen
+class VerificationWanted:
+    """A call waits for the list to be verified: by a walk begun afterwards. Rule: CALL-05.
+
+    Neither window nor gap delays that walk; a failure backoff does, and parking (decision 3).
+    """
+
+    kind: Kind
+    now_ms: int
+
+
+@frozen
 class RefreshWanted:
     """Somebody asked for a refresh. Satisfied only by a walk begun afterwards. Rule: ATOM-24."""
 
@@ -267,6 +278,7 @@ class TimePassed:
     now_ms: int
 
 
+WishInput = ReadWanted | VerificationWanted | RefreshWanted
 CatalogInput = (
     LinkOpened
     | LinkLost
@@ -277,8 +289,7 @@ CatalogInput = (
     | CoverageGained
     | CoverageLost
     | StalenessProved
-    | ReadWanted
-    | RefreshWanted
+    | WishInput
     | TimePassed
     | PageArrived
     | PageFailed
@@ -297,9 +308,7 @@ LinkInput = (
     | TimePassed
 )
 ListenInput = PushWanted | PushReleased | PushOpened | PushEnded | TimePassed
-CallerInput = (
-    ConnectWanted | CloseWanted | CredentialsChanged | ReadWanted | RefreshWanted | StalenessProved
-)
+CallerInput = ConnectWanted | CloseWanted | CredentialsChanged | WishInput | StalenessProved
 PeerInput = (
     TransportOpened
     | TransportLost

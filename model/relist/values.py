@@ -131,6 +131,22 @@ class Doubt(Enum):
 
 
 @_identity_hash
+class Wish(Enum):
+    """What somebody asked for and has not got: the strongest counts. Rule: ATOM-24, CALL-05."""
+
+    READ = 1  # a list; one that holds will do
+    VERIFY = 2  # a walk begun after this was asked, as soon as no failure forbids it
+    REFRESH = 3  # the same at once, also while backing off or parked
+
+
+def stronger(one: Wish | None, other: Wish | None) -> Wish | None:
+    """The wish that serves both."""
+    if one is None or other is None:
+        return one or other
+    return one if one.value >= other.value else other
+
+
+@_identity_hash
 class Scope(Enum):
     """Who may see a list; a missing scope is private. Rule: TTL-23, TTL-26."""
 
@@ -182,7 +198,7 @@ class Walk:
     """An open listing: the one outstanding request and the pages gathered so far.
 
     ``expires_at_ms`` is the earliest deadline of the pages that named a lifetime; ``bare_at_ms``
-    the receipt of the first page that named none. ``serves`` says that a wish waits for its end.
+    the receipt of the first page that named none. ``serves`` is the wish that waits for its end.
     ``first`` is the serial of the first request, ``serial`` that of the outstanding one.
     """
 
@@ -196,7 +212,7 @@ class Walk:
     bare_at_ms: int | None
     spoiled: bool
     covered: bool
-    serves: bool
+    serves: Wish | None
     request_limit_at_ms: int
     walk_limit_at_ms: int
 
@@ -237,7 +253,7 @@ class Catalog:
     snapshot: Snapshot | None
     candidate: Snapshot | None
     vouched: bool
-    wanted: bool
+    wanted: Wish | None
     generation: int
     serial: int
     standing: Standing
@@ -344,7 +360,7 @@ def new_catalog(kind: Kind, partition: str = "") -> Catalog:
         snapshot=None,
         candidate=None,
         vouched=False,
-        wanted=False,
+        wanted=None,
         generation=0,
         serial=0,
         standing=Standing(0, None, "", partition, False, False, False),

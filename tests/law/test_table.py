@@ -130,7 +130,7 @@ def test_exactly_one_row_holds_and_every_row_is_reached(chart: Chart) -> None:
     The walk is the same each time.
     """
     dice, reached = Random(1), set[int]()
-    for rules in POLICIES * 20:
+    for rules in POLICIES * 50:
         wander(chart, rules, dice, reached)
     missed = {
         (phase.value, heard.__name__, *names)

@@ -51,6 +51,7 @@ def for_catalog(catalog: Catalog, now_ms: int, policy: Policy) -> list[i.Catalog
         i.CoverageLost(now_ms),
         *(i.StalenessProved(kind, g, now_ms) for g in (generation, generation - 1)),
         i.ReadWanted(kind, now_ms),
+        i.VerificationWanted(kind, now_ms),
         i.RefreshWanted(kind, now_ms),
         *(i.TimePassed(at_ms) for at_ms in _times(now_ms, deadline_ms(catalog, policy))),
         *_answers(catalog, now_ms),

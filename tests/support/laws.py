@@ -53,8 +53,8 @@ CATALOG = Chart(
     machine.step,
     (new_catalog(Kind.TOOLS, "A"),),
     alphabet.for_catalog,
-    declared=64,
-    default=34,
+    declared=70,
+    default=35,
 )
 LINK = Chart(
     charts.LinkChart,

@@ -122,6 +122,9 @@ class One:
     def read(self) -> None:
         self.hear(i.ReadWanted(Kind.TOOLS, self.now_ms))
 
+    def verify(self) -> None:
+        self.hear(i.VerificationWanted(Kind.TOOLS, self.now_ms))
+
     def refresh(self) -> None:
         self.hear(i.RefreshWanted(Kind.TOOLS, self.now_ms))
 

@@ -289,6 +289,7 @@ class Play(Stage):
     def _wishes(self) -> Iterator[Action]:
         for kind in (Kind.TOOLS, Kind.RESOURCES):
             yield f"read {kind.value}", _bound(self.read, kind)
+            yield f"verify {kind.value}", _bound(self.verify, kind)
             yield f"refresh {kind.value}", _bound(self.refresh, kind)
             if self.session.catalog(kind).generation:
                 for generation in {1, self.session.catalog(kind).generation}:
@@ -298,6 +299,10 @@ class Play(Stage):
     def read(self, kind: Kind) -> None:
         """Somebody needs the list."""
         self.hear(i.ReadWanted(kind, self.now_ms))
+
+    def verify(self, kind: Kind) -> None:
+        """A call waits for the list to be verified."""
+        self.hear(i.VerificationWanted(kind, self.now_ms))
 
     def refresh(self, kind: Kind) -> None:
         """Somebody asks for a new list."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from relist.values import Failure, Phase, Scope
+from relist.values import Failure, Phase, Scope, Wish
 from support.one import TRANSIENT, UNAUTHORIZED, One, fresh, policy
 
 rule = pytest.mark.rule
@@ -62,6 +62,46 @@ def test_an_explicit_refresh_is_one_try() -> None:
     assert one.deadline_ms is None
 
 
+@rule("FAIL-04")
+def test_a_try_that_fails_otherwise_does_not_unpark() -> None:
+    one = parked()
+    one.refresh()
+    one.fail(TRANSIENT)
+    assert one.catalog.pacing.parked
+    assert one.deadline_ms is None
+
+
+@rule("FAIL-04")
+def test_a_try_that_is_answered_unparks() -> None:
+    one = parked()
+    one.refresh()
+    one.page("a")
+    assert not one.catalog.pacing.parked
+
+
+@rule("ATOM-24")
+def test_a_refresh_during_the_try_gets_its_own() -> None:
+    one = parked()
+    one.refresh()
+    one.refresh()
+    one.fail(TRANSIENT)
+    one.tick()
+    assert len(one.requests()) == 1
+
+
+@rule("FAIL-04")
+@pytest.mark.parametrize("ask", [One.read, One.verify])
+def test_a_parked_catalog_stays_so_over_a_new_link_though_read(ask: Callable[[One], None]) -> None:
+    one = parked()
+    ask(one)
+    one.lose()
+    ask(one)
+    one.link()
+    one.allow()
+    assert one.requests() == []
+    assert one.deadline_ms is None
+
+
 # --- wishes ---------------------------------------------------------------------------------------
 
 
@@ -102,7 +142,7 @@ def test_a_read_joins_the_open_walk() -> None:
     assert one.requests() == []
 
 
-@pytest.mark.parametrize("ask", [One.read, One.refresh])
+@pytest.mark.parametrize("ask", [One.verify, One.refresh])
 def test_a_wish_without_a_link_is_remembered(ask: Callable[[One], None]) -> None:
     """Even where the kept list would hold and nobody would list by himself."""
     one = _lazy_kept()
@@ -111,6 +151,105 @@ def test_a_wish_without_a_link_is_remembered(ask: Callable[[One], None]) -> None
     one.link()
     one.allow()
     assert len(one.requests()) == 1
+
+
+@rule("REC-05")
+def test_a_read_without_a_link_is_served_by_a_list_that_holds() -> None:
+    one = _lazy_kept()
+    one.read()
+    one.link()
+    one.allow()
+    assert one.requests() == []
+    assert one.phase() is Phase.FRESH
+    assert one.catalog.wanted is None
+
+
+@rule("TTL-09")
+def test_a_read_without_a_link_is_not_served_by_an_expired_list() -> None:
+    one = _lazy_kept()
+    one.read()
+    expires_at_ms = one.snapshot.expires_at_ms
+    assert expires_at_ms is not None
+    one.later(expires_at_ms - one.now_ms)
+    one.link()
+    one.allow()
+    assert len(one.requests()) == 1
+
+
+# --- verification ---------------------------------------------------------------------------------
+
+
+@rule("CALL-05")
+def test_a_verification_skips_window_and_gap() -> None:
+    one = fresh()
+    one.notice()
+    assert one.requests() == []
+    one.verify()
+    assert len(one.requests()) == 1
+
+
+@rule("CALL-05")
+def test_a_verification_of_an_undoubted_list_walks() -> None:
+    one = fresh()
+    one.verify()
+    assert len(one.requests()) == 1
+    assert one.phase() is Phase.REFRESHING
+
+
+@rule("CALL-05")
+def test_a_verification_is_not_met_by_the_open_walk() -> None:
+    one = fresh()
+    one.refresh()
+    one.verify()
+    one.page("a", "b")
+    assert len(one.publications()) == 1
+    assert len(one.requests()) == 1
+
+
+@rule("FAIL-20")
+def test_a_verification_does_not_break_a_failure_backoff() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(TRANSIENT)
+    due_ms = one.deadline_ms
+    one.verify()
+    assert one.requests() == []
+    assert one.deadline_ms == due_ms
+    assert due_ms is not None
+    one.later(due_ms - one.now_ms)
+    one.verify()
+    assert len(one.requests()) == 1
+
+
+@rule("FAIL-20")
+def test_a_verification_during_a_walk_waits_for_the_backoff_after_it() -> None:
+    one = fresh()
+    one.refresh()
+    one.verify()
+    one.fail(TRANSIENT)
+    assert one.deadline_ms is not None
+    assert one.deadline_ms > one.now_ms
+    assert one.catalog.wanted is Wish.VERIFY
+
+
+@rule("FAIL-04")
+def test_a_verification_does_not_unpark() -> None:
+    one = parked()
+    one.verify()
+    assert one.requests() == []
+    one.credentials("A")
+    one.allow()
+    assert len(one.requests()) == 1
+
+
+def test_the_stronger_wish_is_kept() -> None:
+    one = _lazy_kept()
+    one.refresh()
+    before = one.catalog
+    one.verify()
+    one.read()
+    assert one.catalog is before
+    assert one.catalog.wanted is Wish.REFRESH
 
 
 def _lazy_kept() -> One:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from relist import inputs as i
 from relist.check.edge import Edge
 from relist.effects import Note
-from relist.values import WALKING, Doubt, Era, Item, Items, Phase, Scope
+from relist.values import WALKING, Doubt, Era, Item, Items, Phase, Scope, Wish
 
 Check = Callable[[Edge], str | None]
 
@@ -307,6 +307,7 @@ _CAUSES = (
     i.ListingAllowed,
     i.CapabilitiesChanged,
     i.ReadWanted,
+    i.VerificationWanted,
     i.RefreshWanted,
     i.TimePassed,
     i.PageArrived,
@@ -316,10 +317,14 @@ _CAUSES = (
 def bounded_traffic(edge: Edge) -> str | None:
     """A walk begins for a cause: permission, a wish, or a time that has come. Rule: FAIL-20.
 
-    No notice begins one or moves a time that is set; nothing but an explicit refresh or other
-    credentials un-parks.
+    No notice begins one or moves a time that is set, no call breaks a failure backoff. A parked
+    catalog is tried for an explicit refresh only, and un-parked by an answer or other credentials.
     """
     before, after, heard = edge.before, edge.after, edge.heard
+    insists = isinstance(heard, i.RefreshWanted) or before.wanted is Wish.REFRESH
+    released = edge.answered or isinstance(heard, i.CredentialsChanged)
+    if before.pacing.parked and not (after.pacing.parked or insists or released):
+        return "a parked catalog was un-parked"
     further = isinstance(heard, i.ListChangedHeard) and before.phase is Phase.STALE
     if further and (after.pacing != before.pacing or (before.doubt and after is not before)):
         return "a further notice changed something"
@@ -328,13 +333,15 @@ def bounded_traffic(edge: Edge) -> str | None:
     if not isinstance(heard, _CAUSES):
         return f"a walk begins on {type(heard).__name__}"
     due_at_ms = before.pacing.due_at_ms
+    backing_off = before.pacing.failures and (due_at_ms is None or heard.now_ms < due_at_ms)
+    if isinstance(heard, i.VerificationWanted) and before.doubt and backing_off:
+        return "a call broke the failure backoff"
     if isinstance(heard, i.TimePassed) and (due_at_ms is None or heard.now_ms < due_at_ms):
         return f"a walk begins by itself, due at {due_at_ms}"
-    if isinstance(heard, i.PageArrived) and not before.wanted:
+    if isinstance(heard, i.PageArrived) and before.wanted is None:
         return "a walk begins on a page, though nobody asked"
-    asked = isinstance(heard, i.RefreshWanted) or before.wanted
-    if before.pacing.parked and not asked:
-        return "a parked catalog begins a walk that nobody asked for"
+    if before.pacing.parked and not insists and edge.published is None:
+        return "a parked catalog begins a walk that nobody insisted on"
     return None
 
 
@@ -344,7 +351,11 @@ def bounded_lag(edge: Edge) -> str | None:
     Not while parked, backing off, or lazy with nobody asking. Rule: NOTE-09.
     """
     before, after, policy, now_ms = edge.before, edge.after, edge.policy, edge.heard.now_ms
-    if after.phase is not Phase.STALE or after.pacing.parked or (policy.lazy and not after.wanted):
+    if (
+        after.phase is not Phase.STALE
+        or after.pacing.parked
+        or (policy.lazy and after.wanted is None)
+    ):
         return None
     due_at_ms = after.pacing.due_at_ms
     if due_at_ms is None:

@@ -56,9 +56,7 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
     heard = edge.heard
     if isinstance(heard, i.NoticeHeard):
         concerned = {kind for kind in KINDS if CHANNEL_OF[kind] is heard.channel}
-    elif isinstance(
-        heard, i.ReadWanted | i.RefreshWanted | i.StalenessProved | i.PageArrived | i.PageFailed
-    ):
+    elif isinstance(heard, i.WishInput | i.StalenessProved | i.PageArrived | i.PageFailed):
         concerned = {heard.kind}
     else:
         return None

@@ -255,6 +255,7 @@ _ACTS: Mapping[str, i.SessionInput] = {
     "caller closes": i.CloseWanted(0),
     "credentials change": i.CredentialsChanged("b", 0),
     "a read of tools is wanted": i.ReadWanted(Kind.TOOLS, 0),
+    "a verification of tools is wanted": i.VerificationWanted(Kind.TOOLS, 0),
     "a refresh of tools is wanted": i.RefreshWanted(Kind.TOOLS, 0),
     "a call proves tools stale": i.StalenessProved(Kind.TOOLS, 1, 0),
 }

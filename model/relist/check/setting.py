@@ -110,6 +110,7 @@ def fixed_inputs(setting: Setting) -> Iterator[tuple[str, tuple[i.CatalogInput, 
     yield "notice arrives", (i.ListChangedHeard(0),)
     yield "timer fires", (i.TimePassed(0),)
     yield "read is wanted", (i.ReadWanted(KIND, 0),)
+    yield "verification is wanted", (i.VerificationWanted(KIND, 0),)
     yield "refresh is wanted", (i.RefreshWanted(KIND, 0),)
     yield "call proves the list stale", (i.StalenessProved(KIND, 1, 0),)
     yield "call proves an older list stale", (i.StalenessProved(KIND, 0, 0),)

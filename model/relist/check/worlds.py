@@ -54,6 +54,15 @@ FEATURES = (
     ),
     Setting("wishes", wire=1, wishes=_WISHES),
     Setting(
+        "calls on doubt",
+        wire=1,
+        pages=1,
+        cuts=False,
+        fails=("transient", "unauthorized"),
+        wishes=("verification is wanted", "refresh is wanted"),
+        offers=("credentials change",),
+    ),
+    Setting(
         "push that comes and goes",
         ordered=False,
         wire=1,

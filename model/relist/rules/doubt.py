@@ -102,12 +102,12 @@ def _spoil(catalog: Catalog, why: Doubt, *, covered: bool) -> Step:
     """The open walk cannot vouch for its result any more; it runs to its end. Rule: NOTE-07."""
     walk, news = open_walk(catalog), news_of_doubt(catalog, why)
     same_cover = covered is catalog.standing.covered
-    if walk.spoiled and not news and same_cover:
+    if walk.spoiled and catalog.doubt is not None and same_cover:
         return unchanged(catalog)
     return Step(
         evolve(
             catalog,
-            doubt=why if news else catalog.doubt,
+            doubt=catalog.doubt or why,
             walk=evolve(walk, spoiled=True),
             vouched=catalog.vouched and covered,
             standing=catalog.standing if same_cover else evolve(catalog.standing, covered=covered),

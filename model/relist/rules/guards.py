@@ -6,7 +6,7 @@ from relist.freshness import reached
 from relist.paging import join, too_long
 from relist.policy import Policy
 from relist.rules.base import Answer, Offer, give_up_at_ms, open_walk
-from relist.values import Catalog
+from relist.values import Catalog, Snapshot, Wish
 
 # --- guards: what the server offers ---------------------------------------------------------------
 
@@ -22,7 +22,7 @@ def declared(_: Catalog, heard: Offer, __: Policy) -> bool:
 
 
 def list_holds(catalog: Catalog, heard: Offer, _: Policy) -> bool:
-    """The list kept from an earlier link is undoubted, of this version, and nobody asks for more.
+    """The list kept from an earlier link is undoubted, of this version, and serves who asked.
 
     Rule: REC-05, REC-08.
     """
@@ -31,19 +31,28 @@ def list_holds(catalog: Catalog, heard: Offer, _: Policy) -> bool:
         heard.declared
         and snapshot is not None
         and catalog.doubt is None
-        and not catalog.wanted
         and isinstance(heard, i.ListingAllowed)
         and snapshot.version == heard.version
+        and _serves(snapshot, catalog.wanted, heard.now_ms)
     )
 
 
+def _serves(snapshot: Snapshot, wanted: Wish | None, now_ms: int) -> bool:
+    """Nobody asks, or for no more than an unexpired list."""
+    return wanted is None or (wanted is Wish.READ and not reached(snapshot.expires_at_ms, now_ms))
+
+
 def held_back(catalog: Catalog, heard: Offer, policy: Policy) -> bool:
-    """Nothing is asked for by itself: parked, or lazy, and nobody wants it."""
+    """Nothing is asked for by itself: lazy and nobody wants it, or parked and nobody insists.
+
+    Rule: FAIL-04, TTL-09.
+    """
+    wanted = catalog.wanted
+    parked = catalog.pacing.parked and wanted is not Wish.REFRESH
     return (
         heard.declared
         and not list_holds(catalog, heard, policy)
-        and (catalog.pacing.parked or policy.lazy)
-        and not catalog.wanted
+        and (parked or (policy.lazy and wanted is None))
     )
 
 
@@ -101,6 +110,21 @@ def not_lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> boo
     return not lazily_due(catalog, heard, policy)
 
 
+def nothing_forbids(catalog: Catalog, heard: i.VerificationWanted, _: Policy) -> bool:
+    """Neither a failure backoff nor a missing authorization; window and gap do not count.
+
+    Rule: CALL-05, FAIL-20.
+    """
+    pacing = catalog.pacing
+    rested = pacing.failures == 0 or reached(pacing.due_at_ms, heard.now_ms)
+    return rested and not pacing.parked
+
+
+def something_forbids(catalog: Catalog, heard: i.VerificationWanted, policy: Policy) -> bool:
+    """Backing off or parked: the next walk serves the call."""
+    return not nothing_forbids(catalog, heard, policy)
+
+
 def due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
     """The window, the gap or the backoff is over."""
     return reached(wake_ms(catalog, policy), heard.now_ms)
@@ -133,7 +157,7 @@ def in_time(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 def wake_ms(catalog: Catalog, policy: Policy) -> int | None:
     """When a stale catalog begins its next walk by itself; None when it does not."""
-    if catalog.pacing.parked or (policy.lazy and not catalog.wanted):
+    if catalog.pacing.parked or (policy.lazy and catalog.wanted is None):
         return None
     return catalog.pacing.due_at_ms
 
@@ -182,13 +206,19 @@ def _ends_clean(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
 def clean_end(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
     """The last page of an undisturbed walk. Rule: DISC-03, ATOM-01."""
     return (
-        not catalog.wanted and _ends(catalog, heard, policy) and _ends_clean(catalog, heard, policy)
+        catalog.wanted is None
+        and _ends(catalog, heard, policy)
+        and _ends_clean(catalog, heard, policy)
     )
 
 
 def clean_end_but_wanted(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
-    """The same, and a refresh was asked for after this walk began. Rule: ATOM-24."""
-    return catalog.wanted and _ends(catalog, heard, policy) and _ends_clean(catalog, heard, policy)
+    """The same, and another walk was asked for after this one began. Rule: ATOM-24."""
+    return (
+        catalog.wanted is not None
+        and _ends(catalog, heard, policy)
+        and _ends_clean(catalog, heard, policy)
+    )
 
 
 def spoiled_end(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:

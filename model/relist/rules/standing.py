@@ -7,7 +7,7 @@ from relist.effects import AbandonWalk, CatalogEffect, Note, Withdraw
 from relist.policy import Policy
 from relist.rules.base import Offer, Step, news_of_doubt
 from relist.rules.walk import begin
-from relist.values import Catalog, Doubt, Era, Pacing, Phase, Scope, Standing
+from relist.values import Catalog, Doubt, Era, Pacing, Phase, Scope, Standing, stronger
 
 # --- actions: the link ----------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
             walk=None,
             candidate=None,
             vouched=False,
-            wanted=catalog.wanted or (walk is not None and walk.serves),
+            wanted=stronger(catalog.wanted, walk.serves if walk is not None else None),
             standing=evolve(catalog.standing, covered=False),
             pacing=evolve(catalog.pacing, due_at_ms=None, spoiled_in_row=0),
         ),
@@ -83,10 +83,14 @@ def withdraw(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
 
 
 def keep(catalog: Catalog, heard: i.ListingAllowed, policy: Policy, to: Phase) -> Step:
-    """The kept list is still good; opt-in polling goes on. Rule: REC-05, TTL-11."""
+    """The kept list is still good and serves who asked for one; opt-in polling goes on.
+
+    Rule: REC-05, TTL-11.
+    """
     due_at_ms = policy.next_poll_ms(heard.now_ms, catalog.kind.value, catalog.serial)
     pacing = evolve(catalog.pacing, due_at_ms=due_at_ms)
-    return Step(evolve(catalog, phase=to, standing=_offered(catalog, heard), pacing=pacing))
+    state = evolve(catalog, phase=to, wanted=None, standing=_offered(catalog, heard), pacing=pacing)
+    return Step(state)
 
 
 def hold_back(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
@@ -132,7 +136,7 @@ def _withdrawn(catalog: Catalog, standing: Standing, to: Phase) -> Step:
         snapshot=None,
         candidate=None,
         vouched=False,
-        wanted=False,
+        wanted=None,
         standing=standing,
         pacing=Pacing(None, catalog.pacing.parked, 0, 0, 0, None),
     )

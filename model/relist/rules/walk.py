@@ -16,20 +16,41 @@ from relist.paging import add_page, join
 from relist.policy import Policy
 from relist.rules.base import Answer, Step, news_of_doubt, open_walk, unchanged
 from relist.snapshot import make_snapshot
-from relist.values import Catalog, Doubt, Failure, Pacing, Phase, Scope, Snapshot, Walk
+from relist.values import (
+    Catalog,
+    Doubt,
+    Failure,
+    Pacing,
+    Phase,
+    Scope,
+    Snapshot,
+    Walk,
+    Wish,
+    stronger,
+)
 
 # --- actions: wishes and walks --------------------------------------------------------------------
 
 
-def want(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
+_WISHES: dict[type, Wish] = {
+    i.ReadWanted: Wish.READ,
+    i.VerificationWanted: Wish.VERIFY,
+    i.RefreshWanted: Wish.REFRESH,
+}
+
+
+def want(catalog: Catalog, heard: i.WishInput, _: Policy, __: Phase) -> Step:
     """Remember the wish until a walk begun after it has ended."""
-    return unchanged(catalog) if catalog.wanted else Step(evolve(catalog, wanted=True))
+    wanted = stronger(catalog.wanted, _WISHES[heard.__class__])
+    return unchanged(catalog) if wanted is catalog.wanted else Step(evolve(catalog, wanted=wanted))
 
 
 def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) -> Step:
-    """Open a walk at the first page, without a cursor. Rule: DISC-02, DISC-18, ATOM-06."""
+    """Open a walk at the first page, without a cursor. Rule: DISC-02, DISC-18, ATOM-06.
+
+    A parked catalog stays parked until the server answers: an explicit refresh is one try.
+    """
     serial, now_ms = catalog.serial + 1, heard.now_ms
-    asked = isinstance(heard, i.ReadWanted | i.RefreshWanted)
     walk = Walk(
         serial,
         serial,
@@ -41,7 +62,7 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
         None,
         False,
         catalog.standing.covered,
-        catalog.wanted or asked,
+        stronger(catalog.wanted, _WISHES.get(heard.__class__)),
         now_ms + policy.request_limit_ms,
         now_ms + policy.walk_limit_ms,
     )
@@ -55,13 +76,13 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
             catalog.snapshot,
             catalog.candidate,
             catalog.vouched,
-            False,
+            None,
             catalog.generation,
             serial,
             catalog.standing,
             Pacing(
                 None,
-                False,
+                pacing.parked,
                 pacing.failures,
                 pacing.spoiled_in_row,
                 pacing.gap_exponent,
@@ -173,7 +194,7 @@ def _after_spoiled(
         vouched=False,
         generation=held.generation if held is not None else catalog.generation,
         pacing=Pacing(
-            now_ms if catalog.wanted else now_ms + policy.gap_ms(exponent),
+            now_ms + policy.gap_ms(exponent) if catalog.wanted is None else now_ms,
             False,
             pacing.failures,
             in_row,
@@ -190,9 +211,15 @@ def _after_spoiled(
 def _failed(
     catalog: Catalog, failure: Failure | None, now_ms: int, policy: Policy, to: Phase
 ) -> Step:
-    """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17."""
-    failures = catalog.pacing.failures + 1
+    """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17.
+
+    An explicit refresh that was asked for meanwhile gets its own try at once; else a parked catalog
+    that was tried stays parked.
+    """
+    failures, insists = catalog.pacing.failures + 1, catalog.wanted is Wish.REFRESH
+    parked = catalog.pacing.parked and not insists
     delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial, failure)
+    due_at_ms = now_ms if insists else now_ms + delay_ms
     state = evolve(
         catalog,
         phase=to,
@@ -200,7 +227,8 @@ def _failed(
         walk=None,
         pacing=evolve(
             catalog.pacing,
-            due_at_ms=now_ms if catalog.wanted else now_ms + delay_ms,
+            due_at_ms=None if parked else due_at_ms,
+            parked=parked,
             failures=failures,
         ),
     )
