@@ -31,7 +31,7 @@ from relist.session import Session
 from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
 from relist_mcp.connection import Connection, Host
 from relist_mcp.exchange import now_ms
-from relist_mcp.speech import Voice
+from relist_mcp.speech import RequestEffect, Voice
 from relist_mcp.targets import Target
 
 logger = logging.getLogger("relist_mcp")
@@ -225,6 +225,8 @@ class Catalogs:
                     connection.close()
             case e.Publish() | e.Withdraw() | e.DoubtList() | e.NeedCredentials() | e.Note():
                 _log(effect)
+            case e.ContentChanged() | e.ContentUncovered():
+                _log(effect)
             case _ if (current := self._connections.get(self._core.session.link.epoch)) is not None:
                 self._say(current, effect)
             case _:
@@ -232,12 +234,12 @@ class Catalogs:
 
     def _say(self, connection: Connection, effect: Effect) -> None:
         match effect:
-            case e.RequestPage() | e.RequestDiscover() | e.RequestInitialize() | e.OpenListen():
-                connection.ask(effect)
             case e.SendInitialized():
                 connection.welcome()
-            case e.AbandonWalk() | e.CancelListen():
+            case e.AbandonWalk() | e.CancelListen() | e.CancelUpdates() | e.CancelSubscribe():
                 connection.cancel(effect)
+            case _ if isinstance(effect, RequestEffect):
+                connection.ask(effect)
             case _:
                 raise AssertionError(f"nobody performs {type(effect).__name__}")
 
@@ -279,6 +281,8 @@ def _log(effect: Effect) -> None:
             "%s: generation %d, %d items, changed %s, clean %s",
             *(kind, listed.generation, len(listed.items), effect.changed, listed.clean),
         )
+    elif isinstance(effect, e.ContentChanged | e.ContentUncovered):
+        logger.debug("%s", type(effect).__name__)
     else:
         logger.debug("%s", effect)
 
@@ -286,7 +290,8 @@ def _log(effect: Effect) -> None:
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
     """Whether a wish made at ``asked`` and fed since has been served, or has failed once."""
     before, after = asked.catalog(kind), now.catalog(kind)
-    if after.phase is Phase.UNSUPPORTED or after.pacing.parked or now.link.phase in _ENDED:
+    parked = after.pacing.parked and after.walk is None
+    if after.phase is Phase.UNSUPPORTED or parked or now.link.phase in _ENDED:
         return True
     if now.link.failures > asked.link.failures:
         return True

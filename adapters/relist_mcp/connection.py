@@ -9,11 +9,10 @@ from mcp.client.session import ClientSession
 from mcp_types import JSONRPCMessage
 
 from relist import inputs as i
-from relist.effects import AbandonWalk, CancelListen
 from relist.inputs import SessionInput
 from relist.values import Failure, Listen, Wire
 from relist_mcp.exchange import Exchange, WireId, now_ms
-from relist_mcp.hearing import Hearing
+from relist_mcp.hearing import GivenUp, Hearing
 from relist_mcp.speech import Frame, RequestEffect, Voice
 from relist_mcp.tap import Tap
 from relist_mcp.targets import Target
@@ -82,7 +81,7 @@ class Connection:
         """Queue the request that an effect asks for."""
         self._send(self._voice.request(self._hearing.expect(effect), effect))
 
-    def cancel(self, effect: AbandonWalk | CancelListen) -> None:
+    def cancel(self, effect: GivenUp) -> None:
         """Queue the cancellation of a request, if it was made on this transport."""
         wire_id = self._hearing.give_up(effect)
         if wire_id is not None:
@@ -150,7 +149,7 @@ class Connection:
     def on_stream_opened(self) -> None:
         """Whatever was declared is carried from now on. See ``Ears``."""
         listen = self._host.listen()
-        self._tell(i.PushOpened(listen.serial, listen.channels, now_ms()))
+        self._tell(i.PushOpened(listen.serial, listen.topics, now_ms()))
 
     def on_stream_ended(self, status: int | None) -> None:
         """Nothing is carried any more. See ``Ears``."""

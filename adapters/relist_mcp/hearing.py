@@ -17,11 +17,14 @@ from relist import inputs as i
 from relist.effects import Note
 from relist.messages import (
     NOTICES,
+    UPDATED,
     is_object,
     read_capabilities,
     read_failure,
     read_granted,
+    read_granted_uris,
     read_page,
+    read_ttl_ms,
     read_versions,
 )
 from relist.values import Failure
@@ -29,6 +32,7 @@ from relist_mcp.exchange import Exchange, WireId
 from relist_mcp.speech import RequestEffect
 
 _LATE_MAX = 64  # given up requests whose late answers are still told apart
+_LISTEN, _UPDATES = "relist/listen/", "relist/updates/"  # ids of subscriptions; notices carry them
 _CUT = "SSE stream"  # how the SDK's own words begin where a stream ended without an answer
 
 
@@ -40,20 +44,22 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def request_id(effect: RequestEffect | e.AbandonWalk | e.CancelListen) -> str:
+GivenUp = e.AbandonWalk | e.CancelListen | e.CancelUpdates | e.CancelSubscribe
+
+
+def request_id(effect: RequestEffect | GivenUp) -> str:
     """The wire id of a request: never reused on a link, and never one the SDK would mint."""
     match effect:
         case e.RequestPage() | e.AbandonWalk():
             return f"relist/{effect.kind.value}/{effect.serial}"
         case e.OpenListen() | e.CancelListen():
-            return listen_id(effect.serial)
+            return f"{_LISTEN}{effect.serial}"
+        case e.OpenUpdates() | e.CancelUpdates():
+            return f"{_UPDATES}{effect.serial}"
+        case e.RequestSubscribe() | e.RequestUnsubscribe() | e.CancelSubscribe():
+            return f"relist/subscribe/{effect.serial}"
         case _:
             return f"relist/link/{effect.serial}"
-
-
-def listen_id(serial: int) -> str:
-    """The id of a subscription, which its notices carry."""
-    return f"relist/listen/{serial}"
 
 
 class Hearing:
@@ -71,7 +77,7 @@ class Hearing:
         self._asked[wire_id] = effect
         return wire_id
 
-    def give_up(self, effect: e.AbandonWalk | e.CancelListen) -> str | None:
+    def give_up(self, effect: GivenUp) -> str | None:
         """The id of a request that nobody awaits any more; None if it is not outstanding here.
 
         Its late answer is still told to the core, which knows it for late, unless it comes after
@@ -117,11 +123,17 @@ class Hearing:
                 return page.heard
             case e.OpenListen():
                 return i.PushEnded(effect.serial, None, now_ms)
+            case e.OpenUpdates():
+                return i.UpdatesEnded(effect.serial, None, now_ms)
+            case e.RequestSubscribe() | e.RequestUnsubscribe():
+                return i.SubscribeAnswered(effect.serial, now_ms)
             case e.RequestDiscover():
                 if not is_object(result) or result.get("resultType", "complete") != "complete":
                     return i.DiscoverFailed(effect.serial, Failure("no discovery result"), now_ms)
                 offered = read_capabilities(result.get("capabilities"))
-                return i.DiscoverAnswered(effect.serial, read_versions(result), offered, now_ms)
+                ttl_ms = read_ttl_ms(result)
+                versions = read_versions(result)
+                return i.DiscoverAnswered(effect.serial, versions, offered, now_ms, ttl_ms)
             case e.RequestInitialize():
                 version = result.get("protocolVersion") if is_object(result) else None
                 if not is_object(result) or not isinstance(version, str):
@@ -135,30 +147,44 @@ class Hearing:
         params = message.params or {}
         channel = NOTICES.get(message.method)
         if channel is not None:
-            return i.NoticeHeard(channel, _tag(params), now_ms)
+            return i.NoticeHeard(channel, _tag(params, _LISTEN), now_ms)
+        if message.method == UPDATED:
+            uri = params.get("uri")
+            tag = _tag(params, _UPDATES)
+            return i.UpdateHeard(uri, tag, now_ms) if isinstance(uri, str) else None
         if message.method == "notifications/subscriptions/acknowledged":
-            return i.PushOpened(_tag(params) or 0, read_granted(params), now_ms)
+            serial = _tag(params, _UPDATES)
+            if serial:
+                return i.UpdatesOpened(serial, read_granted_uris(params), now_ms)
+            return i.PushOpened(_tag(params, _LISTEN) or 0, read_granted(params), now_ms)
         if message.method == "notifications/cancelled":
-            serial = _serial(params.get("requestId"))
-            effect, _ = self._forget(listen_id(serial))
-            return None if effect is None else i.PushEnded(serial, None, now_ms)
+            return self._ended(params.get("requestId"), now_ms)
+        return None
+
+    def _ended(self, wire_id: object, now_ms: int) -> i.SessionInput | None:
+        """The server cancels one of our subscriptions. Rule: SUB-21."""
+        for prefix in (_LISTEN, _UPDATES):
+            serial = _serial(wire_id, prefix)
+            effect, _ = self._forget(f"{prefix}{serial}")
+            if effect is not None:
+                return _ended(effect, None, now_ms)
         return None
 
 
-def _tag(params: object) -> int | None:
+def _tag(params: object, prefix: str) -> int | None:
     """The serial of the subscription in a notice's tag; 0 for a foreign tag, None for none."""
     meta = params.get("_meta") if is_object(params) else None
     if not is_object(meta) or SUBSCRIPTION_ID_META_KEY not in meta:
         return None
-    return _serial(meta[SUBSCRIPTION_ID_META_KEY])
+    return _serial(meta[SUBSCRIPTION_ID_META_KEY], prefix)
 
 
-def _serial(wire_id: object) -> int:
-    """The serial in one of our listen ids, compared as the string it is. Rule: SUB-11."""
-    if isinstance(wire_id, str) and wire_id.startswith("relist/listen/"):
-        digits = wire_id.removeprefix("relist/listen/")
+def _serial(wire_id: object, prefix: str) -> int:
+    """The serial in one of our subscription ids, compared as the string it is. Rule: SUB-11."""
+    if isinstance(wire_id, str) and wire_id.startswith(prefix):
+        digits = wire_id.removeprefix(prefix)
         if digits.isascii() and digits.isdigit() and len(digits) < 10:
-            return int(digits) if listen_id(int(digits)) == wire_id else 0
+            return int(digits) if f"{prefix}{int(digits)}" == wire_id else 0
     return 0
 
 
@@ -178,12 +204,27 @@ def _failure(message: JSONRPCError, exchange: Exchange | None) -> Failure:
     return read_failure(error)
 
 
+def _ended(effect: RequestEffect, failure: Failure | None, now_ms: int) -> i.SessionInput | None:
+    """A subscription ended, with a failure or in good order; None for any other request."""
+    match effect:
+        case e.OpenListen():
+            return i.PushEnded(effect.serial, failure, now_ms)
+        case e.OpenUpdates():
+            return i.UpdatesEnded(effect.serial, failure, now_ms)
+        case _:
+            return None
+
+
 def _failed(effect: RequestEffect, failure: Failure, now_ms: int) -> i.SessionInput:
     match effect:
         case e.RequestPage():
             return i.PageFailed(effect.kind, effect.serial, failure, now_ms)
         case e.OpenListen():
             return i.PushEnded(effect.serial, failure, now_ms)
+        case e.OpenUpdates():
+            return i.UpdatesEnded(effect.serial, failure, now_ms)
+        case e.RequestSubscribe() | e.RequestUnsubscribe():
+            return i.SubscribeFailed(effect.serial, failure, now_ms)
         case e.RequestDiscover():
             return i.DiscoverFailed(effect.serial, failure, now_ms)
         case e.RequestInitialize():

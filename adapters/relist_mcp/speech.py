@@ -18,9 +18,17 @@ from mcp_types import (
 
 from relist import effects as e
 from relist.messages import FILTERS, NAMES
-from relist.values import Era
+from relist.values import Channel, Era
 
-RequestEffect = e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
+RequestEffect = (
+    e.RequestPage
+    | e.RequestDiscover
+    | e.RequestInitialize
+    | e.OpenListen
+    | e.OpenUpdates
+    | e.RequestSubscribe
+    | e.RequestUnsubscribe
+)
 
 
 class Frame(NamedTuple):
@@ -82,8 +90,20 @@ class Voice:
                 }
             case e.OpenListen():
                 method = "subscriptions/listen"
-                wanted = {FILTERS[channel]: True for channel in effect.channels}
+                wanted = {
+                    FILTERS[topic]: True for topic in effect.topics if isinstance(topic, Channel)
+                }
                 params, headers = self.envelope(method, {"notifications": wanted})
+            case e.OpenUpdates():
+                method = "subscriptions/listen"
+                uris = {"resourceSubscriptions": sorted(effect.uris)}
+                params, headers = self.envelope(method, {"notifications": uris})
+            case e.RequestSubscribe():
+                method = "resources/subscribe"
+                params, headers = self.envelope(method, {"uri": effect.uri})
+            case e.RequestUnsubscribe():
+                method = "resources/unsubscribe"
+                params, headers = self.envelope(method, {"uri": effect.uri})
             case e.RequestPage():
                 method = NAMES[effect.kind].method
                 cursor = {} if effect.cursor is None else {"cursor": effect.cursor}

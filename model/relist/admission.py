@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from relist.failures import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND
 from relist.freshness import reached
 from relist.policy import Policy, Risk
+from relist.surface import Adoption
 from relist.values import Catalog, Failure, Item, Phase, Snapshot
 
 
@@ -67,6 +68,17 @@ class Admission:
     call: Call
     item: Item | None = None
     refusal: Refusal | None = None
+
+
+def plan(adoption: Adoption, key: str, risk: Risk = Risk.SIDE_EFFECTS) -> Call:
+    """A call planned on the surface that the model was given. Rule: ATOM-16, CALL-21.
+
+    If that list was replaced before the host said what it made of it, the entry as planned is not
+    known: then the call is admitted only on that very generation.
+    """
+    items = adoption.items or ()
+    planned = next((item for item in items if item.key == key), None)
+    return Call(key, adoption.generation, planned, risk)
 
 
 def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admission:

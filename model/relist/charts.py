@@ -212,7 +212,8 @@ class LinkChart(StateMachine):
         | probing.to(handshaking, cond="silence_means_legacy", on="shake")
         | probing.to(waiting, cond="silence_means_outage", on="give_up")
         | handshaking.to(waiting, cond="overdue", on="give_up")
-        | _stay(opening, *_asking, cond="not_overdue")
+        | _stay(live, cond="overdue", on="know_as_before")
+        | _stay(opening, *_asking, live, cond="not_overdue")
     )
 
     transport_opened = (
@@ -229,11 +230,17 @@ class LinkChart(StateMachine):
         | _stay(live, cond="of_another_epoch", on="note_late")
     )
 
+    # A live modern link asks again what the server offers, when that is out of date and needed.
+    discovery_wanted = _stay(live, cond="out_of_date", on="discover_again") | _stay(
+        live, cond="up_to_date"
+    )
     discover_answered = (
         probing.to(live, cond="shares_modern", on="go_modern")
         | probing.to(handshaking, cond="shares_only_legacy", on="shake_listed")
         | probing.to(refused, cond="shares_nothing", on="refuse")
-        | _stay(probing, cond="late", on="note_late")
+        | _stay(live, cond="still_speaks_it", on="know_anew")
+        | live.to(opening, cond="speaks_it_no_more", on="renew")
+        | _stay(probing, live, cond="late", on="note_late")
     )
     discover_failed = (
         _stay(probing, cond="corrects_version", on="probe_listed")
@@ -241,7 +248,8 @@ class LinkChart(StateMachine):
         | probing.to(refused, cond="proves_no_common_version", on="refuse")
         | probing.to(parked, cond="unauthorized", on="park")
         | probing.to(waiting, cond="unavailable", on="give_up")
-        | _stay(probing, cond="late", on="note_late")
+        | _stay(live, cond="timely", on="know_as_before")
+        | _stay(probing, live, cond="late", on="note_late")
     )
     initialize_answered = (
         handshaking.to(live, cond="acceptable", on="go_legacy")
@@ -252,7 +260,7 @@ class LinkChart(StateMachine):
         handshaking.to(probing, cond="corrects_version", on="probe_listed")
         | handshaking.to(refused, cond="proves_no_common_version", on="refuse")
         | handshaking.to(parked, cond="unauthorized", on="park")
-        | handshaking.to(waiting, cond="handshake_failed", on="give_up")
+        | handshaking.to(waiting, cond="handshake_failed", on="forget_era")
         | _stay(handshaking, cond="late", on="note_late")
     )
 
@@ -273,7 +281,11 @@ LINK_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
     ("closed", "close_wanted"): ("nothing", "closed already"),
     **{
         (phase, "time_passed"): ("nothing", "nothing is pending")
-        for phase in ("closed", "live", "parked", "refused")
+        for phase in ("closed", "parked", "refused")
+    },
+    **{
+        (phase, "discovery_wanted"): ("nothing", "whatever opens the link finds out")
+        for phase in _elsewhere("live")
     },
     **{
         (phase, "transport_opened"): ("note_late", "no transport of this epoch is being opened")
@@ -290,7 +302,7 @@ LINK_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
     **{
         (phase, event): ("note_late", _LATE)
         for event in ("discover_answered", "discover_failed")
-        for phase in _elsewhere("probing")
+        for phase in _elsewhere("probing", "live")
     },
     **{
         (phase, event): ("note_late", _LATE)
@@ -301,45 +313,56 @@ LINK_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
 
 
 class ListenChart(StateMachine):
-    """The channel that carries notices. States are those of ``ListenPhase``."""
+    """A channel that carries notices. States are those of ``ListenPhase``.
+
+    A subscription that asks for something else is renewed: the old stream stands until the new one
+    is acknowledged. An open stream itself has no deadline (SUB-29).
+    """
 
     off = State(value=ListenPhase.OFF, initial=True)
     asked = State(value=ListenPhase.ASKED)
     open = State(value=ListenPhase.OPEN)
+    renewing = State(value=ListenPhase.RENEWING)
     resting = State(value=ListenPhase.RESTING)
 
     push_wanted = (
         off.to(open, cond="pipe_carries", on="rely_on_pipe")
         | off.to(asked, cond="must_ask", on="ask_first")
         | _stay(off, cond="nothing_to_ask")
+        | _stay(asked, renewing, cond="asks_otherwise", on="ask_instead")
+        | open.to(renewing, cond="asks_otherwise", on="ask_beside")
+        | _stay(resting, cond="asks_otherwise", on="ask_later")
+        | _go(asked, open, renewing, resting, to=off, cond="asks_nothing", on="hang_up")
+        | _stay(asked, open, renewing, resting, cond="asks_the_same")
     )
-    push_released = _go(asked, open, resting, to=off, on="release")
-    push_opened = _go(asked, resting, to=open, cond="current", on="admit") | _stay(
-        asked, resting, cond="late", on="note_late"
+    push_released = _go(asked, open, renewing, resting, to=off, on="release")
+    push_opened = (
+        _go(asked, resting, to=open, cond="current", on="admit")
+        | renewing.to(open, cond="current", on="take_over")
+        | _stay(asked, renewing, resting, cond="late", on="note_late")
     )
     push_ended = (
         _go(asked, open, to=resting, cond="may_come_back", on="rest")
         | _go(asked, open, to=off, cond="never_comes_back", on="go_without")
-        | _stay(asked, open, cond="late", on="note_late")
+        | renewing.to(open, cond="new_one_failed", on="keep_old")
+        | renewing.to(asked, cond="old_one_ended", on="lose_old")
+        | _stay(asked, open, renewing, cond="late", on="note_late")
     )
     time_passed = (
         asked.to(resting, cond="unanswered", on="give_up")
-        | _stay(asked, cond="may_be_answered")
+        | renewing.to(open, cond="unanswered", on="keep_old")
+        | _stay(asked, renewing, cond="may_be_answered")
         | resting.to(asked, cond="due", on="ask_again")
-        | _stay(resting, cond="not_due")
+        | open.to(renewing, cond="due", on="ask_again")
+        | _stay(open, resting, cond="not_due")
     )
 
 
 LISTEN_DEFAULTS: dict[tuple[str, str], tuple[str, str]] = {
-    **{
-        (phase, "push_wanted"): ("nothing", "asked for once for each link")
-        for phase in ("asked", "open", "resting")
-    },
     ("off", "push_released"): ("nothing", "there is none"),
     ("off", "push_opened"): ("note_late", "nothing was asked for"),
     ("open", "push_opened"): ("note_late", "an acknowledgement comes once"),
     ("off", "push_ended"): ("note_late", "its end is known"),
     ("resting", "push_ended"): ("note_late", "its end is known"),
     ("off", "time_passed"): ("nothing", "nothing is pending"),
-    ("open", "time_passed"): ("nothing", "an open channel has no deadline (SUB-29)"),
 }

@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-from relist.values import Channel, Doubt, Kind, Snapshot
+from relist.values import Doubt, Kind, Snapshot, Topic
 
 
 @frozen
@@ -101,10 +101,10 @@ class SendInitialized:
 
 @frozen
 class OpenListen:
-    """Send ``subscriptions/listen`` for these channels. Has no answer deadline. Rule: SUB-29."""
+    """Send ``subscriptions/listen`` for these topics. Has no answer deadline. Rule: SUB-29."""
 
     serial: int
-    channels: frozenset[Channel]
+    topics: frozenset[Topic]
 
 
 @frozen
@@ -112,6 +112,58 @@ class CancelListen:
     """Cancel the listen request with this serial. Rule: SUB-17, SUB-18."""
 
     serial: int
+
+
+@frozen
+class OpenUpdates:
+    """Send ``subscriptions/listen`` for updates of these resources. Rule: RES-04."""
+
+    serial: int
+    uris: frozenset[str]
+
+
+@frozen
+class CancelUpdates:
+    """Cancel the listen request for updates with this serial. Rule: SUB-17, SUB-18."""
+
+    serial: int
+
+
+@frozen
+class RequestSubscribe:
+    """Send ``resources/subscribe`` to a legacy server. Rule: RES-03."""
+
+    serial: int
+    uri: str
+
+
+@frozen
+class RequestUnsubscribe:
+    """Send ``resources/unsubscribe`` to a legacy server. Rule: RES-03."""
+
+    serial: int
+    uri: str
+
+
+@frozen
+class CancelSubscribe:
+    """Stop waiting for the (un)subscribe request with this serial; cancel it."""
+
+    serial: int
+
+
+@frozen
+class ContentChanged:
+    """What this resource contains has changed: see ``resources.updated``. Rule: RES-06."""
+
+    uri: str
+
+
+@frozen
+class ContentUncovered:
+    """Updates of these resources may have been missed: see ``resources.uncovered``."""
+
+    uris: frozenset[str]
 
 
 CatalogEffect = RequestPage | AbandonWalk | Publish | Withdraw | DoubtList | NeedCredentials | Note
@@ -125,4 +177,14 @@ LinkEffect = (
     | Note
 )
 ListenEffect = OpenListen | CancelListen | Note
-Effect = CatalogEffect | LinkEffect | ListenEffect
+UpdatesEffect = (
+    OpenUpdates
+    | CancelUpdates
+    | RequestSubscribe
+    | RequestUnsubscribe
+    | CancelSubscribe
+    | ContentChanged
+    | ContentUncovered
+    | Note
+)
+Effect = CatalogEffect | LinkEffect | ListenEffect | UpdatesEffect

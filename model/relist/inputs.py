@@ -6,7 +6,7 @@ impossible act of a caller raises; a fault of a peer never does, it becomes a No
 
 from attrs import frozen
 
-from relist.values import Capabilities, Carrier, Channel, Era, Failure, Items, Kind, Scope
+from relist.values import Capabilities, Carrier, Channel, Era, Failure, Items, Kind, Scope, Topic
 
 # --- to a catalog, from the link and listen charts ------------------------------------------------
 
@@ -182,13 +182,21 @@ class SessionExpired:
 
 
 @frozen
+class DiscoveryWanted:
+    """Somebody needs what the server offers: ask again if that is out of date. From the session."""
+
+    now_ms: int
+
+
+@frozen
 class DiscoverAnswered:
-    """The answer to ``server/discover``."""
+    """The answer to ``server/discover``; ``ttl_ms`` is its lifetime, None if it names none."""
 
     serial: int
     supported: tuple[str, ...]
     capabilities: Capabilities
     now_ms: int
+    ttl_ms: int | None = None
 
 
 @frozen
@@ -224,9 +232,9 @@ class InitializeFailed:
 
 @frozen
 class PushWanted:
-    """The link is live: get notices for these channels. Comes from the session."""
+    """The link is live: get notices for these topics, and no others. Comes from the session."""
 
-    channels: frozenset[Channel]
+    topics: frozenset[Topic]
     carrier: Carrier
     now_ms: int
 
@@ -240,10 +248,10 @@ class PushReleased:
 
 @frozen
 class PushOpened:
-    """The stream of this serial stands (acknowledged, or GET answered) for these channels."""
+    """The stream of this serial stands (acknowledged, or GET answered) for these topics."""
 
     serial: int
-    channels: frozenset[Channel]
+    topics: frozenset[Topic]
     now_ms: int
 
 
@@ -256,7 +264,87 @@ class PushEnded:
     now_ms: int
 
 
+# --- to the resource subscriptions ----------------------------------------------------------------
+
+
+@frozen
+class SubscribeWanted:
+    """Somebody wants to hear when this resource changes. Rule: RES-03, RES-04."""
+
+    uri: str
+    now_ms: int
+
+
+@frozen
+class UnsubscribeWanted:
+    """Nobody wants to hear of this resource any more. Rule: RES-03."""
+
+    uri: str
+    now_ms: int
+
+
+@frozen
+class UpdatesOpened:
+    """The subscription of this serial was acknowledged for these resources. Rule: SUB-08."""
+
+    serial: int
+    uris: frozenset[str]
+    now_ms: int
+
+
+@frozen
+class UpdatesEnded:
+    """The subscription of this serial ended: by a result (no failure), an error, or a cut."""
+
+    serial: int
+    failure: Failure | None
+    now_ms: int
+
+
+@frozen
+class SubscribeAnswered:
+    """A legacy ``resources/subscribe`` or ``resources/unsubscribe`` was granted."""
+
+    serial: int
+    now_ms: int
+
+
+@frozen
+class SubscribeFailed:
+    """A legacy ``resources/subscribe`` or ``resources/unsubscribe`` failed."""
+
+    serial: int
+    failure: Failure
+    now_ms: int
+
+
+@frozen
+class UpdateHeard:
+    """``notifications/resources/updated`` arrived; ``serial`` as in NoticeHeard. Rule: RES-05."""
+
+    uri: str
+    serial: int | None
+    now_ms: int
+
+
 # --- to the session -------------------------------------------------------------------------------
+
+
+@frozen
+class SurfaceAdopted:
+    """The host gave its model ``count`` entries of this generation. Rule: ATOM-16, OBS-04."""
+
+    kind: Kind
+    generation: int
+    count: int
+    now_ms: int
+
+
+@frozen
+class TaskBegan:
+    """A new task begins: a good moment to renew what nothing vouches for. Rule: TTL-35."""
+
+    now_ms: int
 
 
 @frozen
@@ -279,6 +367,12 @@ class TimePassed:
 
 
 WishInput = ReadWanted | VerificationWanted | RefreshWanted
+PageAnswer = PageArrived | PageFailed
+LinkAnswer = DiscoverAnswered | DiscoverFailed | InitializeAnswered | InitializeFailed
+TransportInput = TransportOpened | TransportLost | SessionExpired
+UpdatesWish = SubscribeWanted | UnsubscribeWanted
+UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | SubscribeFailed | UpdateHeard
+
 CatalogInput = (
     LinkOpened
     | LinkLost
@@ -291,36 +385,30 @@ CatalogInput = (
     | StalenessProved
     | WishInput
     | TimePassed
-    | PageArrived
-    | PageFailed
+    | PageAnswer
 )
 LinkInput = (
     ConnectWanted
     | CloseWanted
-    | TransportOpened
-    | TransportLost
-    | SessionExpired
+    | TransportInput
     | CredentialsChanged
-    | DiscoverAnswered
-    | DiscoverFailed
-    | InitializeAnswered
-    | InitializeFailed
+    | DiscoveryWanted
+    | LinkAnswer
     | TimePassed
 )
 ListenInput = PushWanted | PushReleased | PushOpened | PushEnded | TimePassed
-CallerInput = ConnectWanted | CloseWanted | CredentialsChanged | WishInput | StalenessProved
+UpdatesInput = UpdatesWish | UpdatesAnswer | TimePassed
+CallerInput = (
+    ConnectWanted
+    | CloseWanted
+    | CredentialsChanged
+    | WishInput
+    | StalenessProved
+    | UpdatesWish
+    | SurfaceAdopted
+    | TaskBegan
+)
 PeerInput = (
-    TransportOpened
-    | TransportLost
-    | SessionExpired
-    | DiscoverAnswered
-    | DiscoverFailed
-    | InitializeAnswered
-    | InitializeFailed
-    | PushOpened
-    | PushEnded
-    | NoticeHeard
-    | PageArrived
-    | PageFailed
+    TransportInput | LinkAnswer | PushOpened | PushEnded | NoticeHeard | PageAnswer | UpdatesAnswer
 )
 SessionInput = CallerInput | PeerInput | TimePassed

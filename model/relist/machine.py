@@ -23,7 +23,7 @@ from relist.charts import (
 )
 from relist.inputs import CatalogInput, LinkInput, ListenInput
 from relist.policy import Policy
-from relist.rules import connection, doubt, guards, push, standing, walk
+from relist.rules import connection, doubt, guards, negotiation, push, standing, walk
 from relist.rules.base import LinkStep, ListenStep, Step, give_up_at_ms
 from relist.rules.guards import wake_ms
 from relist.values import WALKING, Catalog, Doubt, Link, Listen, Phase, Snapshot
@@ -114,7 +114,7 @@ def _input_class(event: str) -> type[Any]:
 
 
 CATALOG_TABLE = compile_chart(CatalogChart, CATALOG_DEFAULTS, (guards, standing, doubt, walk))
-LINK_TABLE = compile_chart(LinkChart, LINK_DEFAULTS, (connection,))
+LINK_TABLE = compile_chart(LinkChart, LINK_DEFAULTS, (connection, negotiation))
 LISTEN_TABLE = compile_chart(ListenChart, LISTEN_DEFAULTS, (push,))
 
 Rows = Mapping[type[Any], Mapping[Any, tuple[Row, ...]]]

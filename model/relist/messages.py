@@ -34,6 +34,7 @@ NAMES = {
         "resources/templates/list", "resourceTemplates", "uriTemplate", "resources"
     ),
 }
+UPDATED = "notifications/resources/updated"
 NOTICES = {
     "notifications/tools/list_changed": Channel.TOOLS,
     "notifications/prompts/list_changed": Channel.PROMPTS,
@@ -63,20 +64,42 @@ def read_capabilities(value: object) -> Capabilities:
     kinds = frozenset(kind for kind in KINDS if is_object(value.get(NAMES[kind].capability)))
     return Capabilities(
         kinds,
-        frozenset(CHANNEL_OF[kind] for kind in kinds if _flag(value[NAMES[kind].capability])),
+        frozenset(
+            CHANNEL_OF[kind]
+            for kind in kinds
+            if _flag(value[NAMES[kind].capability], "listChanged")
+        ),
+        _flag(value.get("resources"), "subscribe"),
     )
 
 
-def _flag(capability: object) -> bool:
-    return is_object(capability) and capability.get("listChanged") is True
+def _flag(capability: object, name: str) -> bool:
+    return is_object(capability) and capability.get(name) is True
 
 
 def read_granted(params: object) -> frozenset[Channel]:
     """The channels that an acknowledgement grants: those that are exactly true. Rule: SUB-06."""
-    granted = params.get("notifications") if is_object(params) else None
-    if not is_object(granted):
-        return frozenset()
+    granted = _granted(params)
     return frozenset(channel for channel, name in FILTERS.items() if granted.get(name) is True)
+
+
+def read_granted_uris(params: object) -> frozenset[str]:
+    """The resources that an acknowledgement grants, URI by URI. Rule: SUB-08."""
+    uris = _granted(params).get("resourceSubscriptions")
+    return frozenset(uri for uri in uris if isinstance(uri, str)) if is_list(uris) else frozenset()
+
+
+def _granted(params: object) -> Mapping[str, object]:
+    granted = params.get("notifications") if is_object(params) else None
+    return granted if is_object(granted) else {}
+
+
+def read_ttl_ms(result: object) -> int | None:
+    """``ttlMs`` of a result: None when missing, 0 when it is no integer. Rule: TTL-06, TTL-08."""
+    ttl_ms = result.get("ttlMs") if is_object(result) else None
+    if ttl_ms is None:
+        return None
+    return 0 if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int) else ttl_ms
 
 
 def read_failure(
@@ -134,10 +157,9 @@ def read_page(kind: Kind, serial: int, result: object, canonical: Canonical, now
         else:
             notes.append(Note("DISC-25", item, (kind.value, serial, position)))
     cursor = result.get("nextCursor")
-    ttl_ms = result.get("ttlMs")
-    if ttl_ms is not None and (isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int)):
+    ttl_ms = read_ttl_ms(result)
+    if ttl_ms is not None and ttl_ms is not result["ttlMs"]:
         notes.append(Note("TTL-08", "ttlMs is no integer", (kind.value, serial)))
-        ttl_ms = 0
     arrived = PageArrived(
         kind,
         serial,

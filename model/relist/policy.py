@@ -71,6 +71,9 @@ class Policy:
     ttl_max_ms: int = field(default=86_400_000, validator=_at_least(0))
     unvouched_lifetime_ms: int | None = field(default=60_000, validator=_maybe_at_least(0))
     poll_ms: int | None = field(default=None, validator=_maybe_at_least(1))
+    task_max_age_ms: int | None = field(default=None, validator=_maybe_at_least(0))
+    discovery_lifetime_ms: int | None = field(default=300_000, validator=_maybe_at_least(0))
+    discovery_gap_ms: int = field(default=5_000, validator=_at_least(1))
 
     # Failure (decision 9).
     backoff_base_ms: int = field(default=500, validator=_at_least(1))
@@ -80,6 +83,7 @@ class Policy:
 
     # Resource contents.
     contents_max: int = field(default=256, validator=_at_least(0))
+    subscriptions_max: int = field(default=1_000, validator=_at_least(0))
 
     # Calls (decision 12): which may go ahead when a doubt could not be cleared.
     verify_after_ms: int = field(default=300_000, validator=_at_least(0))
@@ -87,6 +91,7 @@ class Policy:
 
     # Link and listen.
     open_limit_ms: int = field(default=30_000, validator=_at_least(1))
+    remember_process_era: bool = False
     probe_limit_ms: int = field(default=10_000, validator=_at_least(1))
     handshake_limit_ms: int = field(default=60_000, validator=_at_least(1))
     ack_limit_ms: int = field(default=5_000, validator=_at_least(1))

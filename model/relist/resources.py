@@ -67,7 +67,7 @@ def look_up(contents: Contents, uri: str, partition: str, now_ms: int) -> Conten
 
 def updated(contents: Contents, uri: str) -> Contents:
     """An update was announced: that URI, and what contains it, is doubted. Rule: RES-05, RES-06."""
-    return _doubt(contents, (known for known in contents if known == uri or _contains(known, uri)))
+    return _doubt(contents, (known for known in contents if known == uri or contains(known, uri)))
 
 
 def uncovered(contents: Contents, uris: Iterable[str]) -> Contents:
@@ -94,5 +94,6 @@ def _doubt(contents: Contents, uris: Iterable[str]) -> Contents:
     }
 
 
-def _contains(outer: str, inner: str) -> bool:
+def contains(outer: str, inner: str) -> bool:
+    """Whether the second URI lies below the first. Rule: RES-05."""
     return inner.startswith(outer if outer.endswith("/") else outer + "/")

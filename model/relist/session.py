@@ -10,15 +10,26 @@ from typing import NamedTuple
 from attrs import frozen
 
 from relist import inputs as i
-from relist.effects import Effect, Note
+from relist.effects import Effect, Note, Withdraw
 from relist.errors import ImpossibleAct
+from relist.freshness import reached
 from relist.inputs import CatalogInput, SessionInput
 from relist.machine import deadline_ms as catalog_deadline_ms
 from relist.machine import step, step_link, step_listen
 from relist.policy import Policy
+from relist.surface import Adoption, adopt
+from relist.updates import (
+    NO_UPDATES,
+    Updates,
+    UpdatesStep,
+    follow,
+    hear,
+    updates_deadline_ms,
+)
 from relist.values import (
     CHANNEL_OF,
     KINDS,
+    Capabilities,
     Carrier,
     Catalog,
     Era,
@@ -28,6 +39,7 @@ from relist.values import (
     Listen,
     ListenPhase,
     Phase,
+    Topic,
     Wire,
     new_catalog,
     new_link,
@@ -37,15 +49,25 @@ from relist.values import (
 
 @frozen
 class Session:
-    """Everything that is known about one server. Frozen, hashable, picklable."""
+    """Everything that is known about one server. Frozen, hashable, picklable.
+
+    ``updates``: the subscriptions to single resources. ``adopted``: by kind, what the host gave its
+    model.
+    """
 
     link: Link
     listen: Listen
     catalogs: tuple[Catalog, ...]
+    updates: Updates = NO_UPDATES
+    adopted: tuple[Adoption | None, ...] = (None,) * len(KINDS)
 
     def catalog(self, kind: Kind) -> Catalog:
         """The catalog of this kind."""
         return self.catalogs[KINDS.index(kind)]
+
+    def adoption(self, kind: Kind) -> Adoption | None:
+        """What the host gave its model of this kind; None if nothing, or if it was withdrawn."""
+        return self.adopted[KINDS.index(kind)]
 
 
 class SessionStep(NamedTuple):
@@ -55,6 +77,7 @@ class SessionStep(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
+AboutKind = i.WishInput | i.StalenessProved | i.PageAnswer
 _LINKED = (LinkPhase.PROBING, LinkPhase.HANDSHAKING, LinkPhase.LIVE)
 
 
@@ -76,14 +99,20 @@ def receive(session: Session, heard: SessionInput, policy: Policy) -> SessionSte
         run.time(heard)
     elif isinstance(heard, i.CredentialsChanged):
         run.credentials(heard)
+    elif isinstance(heard, i.TaskBegan):
+        run.task(heard)
+    elif isinstance(heard, i.SurfaceAdopted):
+        run.adopt(heard)
     elif isinstance(heard, i.CatalogInput):
-        _check_caller(session, heard)
-        run.catalog(heard.kind, heard)
+        run.about_kind(heard)
     elif isinstance(heard, i.LinkInput):
         run.link(heard)
-    else:
+    elif isinstance(heard, i.ListenInput):
         run.listen(heard)
+    else:
+        run.updates(heard)
     run.allow_listing()
+    run.follow_link()
     return SessionStep(run.session(), tuple(run.effects))
 
 
@@ -94,6 +123,7 @@ def deadline_ms(session: Session, policy: Policy) -> int | None:
         session.link.due_at_ms,
         session.listen.limit_at_ms,
         session.listen.due_at_ms,
+        updates_deadline_ms(session.updates),
         *(catalog_deadline_ms(catalog, policy) for catalog in session.catalogs),
     ]
     return min((at_ms for at_ms in pending if at_ms is not None), default=None)
@@ -101,18 +131,16 @@ def deadline_ms(session: Session, policy: Policy) -> int | None:
 
 def covered(listen: Listen, kind: Kind) -> bool:
     """Whether push vouches for this kind now. Rule: SUB-05, NOTE-05."""
-    return listen.phase is ListenPhase.OPEN and CHANNEL_OF[kind] in listen.granted
+    return CHANNEL_OF[kind] in listen.granted
 
 
-def _check_caller(session: Session, heard: SessionInput) -> None:
+def _check_caller(catalog: Catalog, heard: i.StalenessProved) -> None:
     """A generation that was never handed out cannot have been proved stale."""
-    if isinstance(heard, i.StalenessProved):
-        newest = session.catalog(heard.kind).generation
-        if not 1 <= heard.generation <= newest:
-            raise ImpossibleAct(
-                f"StalenessProved.generation {heard.generation} was never published"
-                f" ({heard.kind.value}: newest is {newest})"
-            )
+    if not 1 <= heard.generation <= catalog.generation:
+        raise ImpossibleAct(
+            f"StalenessProved.generation {heard.generation} was never published"
+            f" ({catalog.kind.value}: newest is {catalog.generation})"
+        )
 
 
 class _Run:
@@ -122,6 +150,8 @@ class _Run:
         self._link = session.link
         self._listen = session.listen
         self._catalogs = list(session.catalogs)
+        self._updates = session.updates
+        self._adopted = session.adopted
         self._policy = policy
         self._now_ms = now_ms
         self._before = session
@@ -133,15 +163,38 @@ class _Run:
         before = self._before
         pairs = zip(catalogs, before.catalogs, strict=True)
         same = self._link is before.link and self._listen is before.listen
+        same = same and self._updates is before.updates and self._adopted is before.adopted
         if same and all(a is b for a, b in pairs):
             return before
-        return Session(self._link, self._listen, catalogs)
+        return Session(self._link, self._listen, catalogs, self._updates, self._adopted)
 
     def catalog(self, kind: Kind, heard: CatalogInput) -> None:
-        """Let one catalog hear something."""
+        """Let one catalog hear something. What is withdrawn is nobody's surface any more."""
         index = KINDS.index(kind)
         self._catalogs[index], effects = step(self._catalogs[index], heard, self._policy)
         self.effects.extend(effects)
+        if any(isinstance(told, Withdraw) for told in effects):
+            self._adopt(index, None)
+
+    def _adopt(self, index: int, adoption: Adoption | None) -> None:
+        adopted = self._adopted
+        self._adopted = (*adopted[:index], adoption, *adopted[index + 1 :])
+
+    def adopt(self, heard: i.SurfaceAdopted) -> None:
+        """The host says what it gave its model; no list changes by that. Rule: ATOM-16."""
+        index = KINDS.index(heard.kind)
+        self._adopt(index, adopt(self._catalogs[index], heard))
+
+    def about_kind(self, heard: AboutKind) -> None:
+        """An answer, a wish or a proof concerns one kind.
+
+        Whoever wishes for a list needs what the server offers, too. Rule: LIFE-45.
+        """
+        if isinstance(heard, i.StalenessProved):
+            _check_caller(self._catalogs[KINDS.index(heard.kind)], heard)
+        elif isinstance(heard, i.WishInput):
+            self.link(i.DiscoveryWanted(self._now_ms))
+        self.catalog(heard.kind, heard)
 
     def _all(self, heard: CatalogInput) -> None:
         for kind in KINDS:
@@ -162,17 +215,33 @@ class _Run:
         if now and (replaced or not was):
             self._all(i.LinkOpened(after.epoch, self._now_ms))
         if after.phase is LinkPhase.LIVE and before.phase is not LinkPhase.LIVE:
-            channels = after.capabilities.channels
-            self.listen(i.PushWanted(channels, _carrier(after), self._now_ms))
+            self._want_push()
+        elif after.phase is LinkPhase.LIVE and before.capabilities != after.capabilities:
+            self._offer(before.capabilities, after.capabilities)
+
+    def _want_push(self) -> None:
+        topics: frozenset[Topic] = self._link.capabilities.channels
+        self.listen(i.PushWanted(topics, _carrier(self._link), self._now_ms))
+
+    def _offer(self, before: Capabilities, after: Capabilities) -> None:
+        """A later discovery differs: tell the kinds that it concerns. Rule: CAP-18, LIFE-45."""
+        for kind in KINDS:
+            was, now = _offer_of(before, kind), _offer_of(after, kind)
+            if was != now:
+                self.catalog(kind, i.CapabilitiesChanged(*now, self._now_ms))
+        self._want_push()
 
     def listen(self, heard: i.ListenInput) -> None:
         """Let the listen chart hear something; catalogs hear of gained and lost coverage."""
         before = self._listen
         self._listen, effects = step_listen(before, heard, self._policy)
+        after = self._listen
         self.effects.extend(effects)
+        # A stream that took over does not vouch for what was listed before it (SUB-27).
+        other = after.stream != before.stream
         for kind in KINDS:
-            was, now = covered(before, kind), covered(self._listen, kind)
-            if now and not was:
+            was, now = covered(before, kind), covered(after, kind)
+            if now and (other or not was):
                 self.catalog(kind, i.CoverageGained(self._now_ms))
             elif was and not now and not isinstance(heard, i.PushReleased):
                 self.catalog(kind, i.CoverageLost(self._now_ms))
@@ -188,15 +257,37 @@ class _Run:
         assert link.era is not None  # live means known
         for kind, catalog in zip(KINDS, self._catalogs, strict=True):
             if catalog.phase is Phase.INITIALIZING:
-                declared = kind in link.capabilities.kinds
-                push = CHANNEL_OF[kind] in link.capabilities.channels
-                allowed = i.ListingAllowed(link.era, link.version, declared, push, self._now_ms)
+                offer = _offer_of(link.capabilities, kind)
+                allowed = i.ListingAllowed(link.era, link.version, *offer, self._now_ms)
                 self.catalog(kind, allowed)
+
+    def follow_link(self) -> None:
+        """Subscriptions to resources stand and fall with the link. Rule: RES-07."""
+        self._hear_updates(follow(self._updates, self._link, self._now_ms, self._policy))
+
+    def updates(self, heard: i.UpdatesInput) -> None:
+        """Subscriptions to single resources never concern a list. Rule: RES-01, RES-02."""
+        self._hear_updates(hear(self._updates, heard, self._link, self._policy))
+
+    def _hear_updates(self, stepped: UpdatesStep) -> None:
+        self._updates, effects = stepped
+        self.effects.extend(effects)
+
+    def task(self, heard: i.TaskBegan) -> None:
+        """Renew what no push vouches for and is older than policy says. Rule: TTL-35."""
+        self.link(i.DiscoveryWanted(heard.now_ms))
+        for kind, catalog in zip(KINDS, self._catalogs, strict=True):
+            listed, oldest_ms = catalog.snapshot, self._policy.task_max_age_ms
+            if oldest_ms is None or listed is None or catalog.standing.covered:
+                continue
+            if reached(listed.listed_at_ms + oldest_ms, heard.now_ms):
+                self.catalog(kind, i.VerificationWanted(kind, heard.now_ms))
 
     def time(self, heard: i.TimePassed) -> None:
         """Everybody looks at the clock."""
         self.link(heard)
         self.listen(heard)
+        self.updates(heard)
         self._all(heard)
 
     def credentials(self, heard: i.CredentialsChanged) -> None:
@@ -230,14 +321,19 @@ class _Run:
             return None
         if heard.serial is None:
             return "SUB-15", "notice without a subscription id", True
-        stands = self._listen.phase in (ListenPhase.ASKED, ListenPhase.OPEN)
-        if heard.serial != self._listen.serial or not stands:
-            return "SUB-14", "notice of a foreign or finished subscription", False
-        if self._listen.phase is ListenPhase.ASKED:
+        listen = self._listen
+        if heard.serial == listen.serial != listen.stream and listen.limit_at_ms is not None:
             return "SUB-16", "notice before its acknowledgement", True
+        if heard.serial != listen.stream:
+            return "SUB-14", "notice of a foreign or finished subscription", False
         if heard.channel not in self._listen.granted:
             return "SUB-13", "notice that was not granted", False
         return None
+
+
+def _offer_of(capabilities: Capabilities, kind: Kind) -> tuple[bool, bool]:
+    """Whether this kind is declared, and whether its listChanged is."""
+    return kind in capabilities.kinds, CHANNEL_OF[kind] in capabilities.channels
 
 
 def _carrier(link: Link) -> Carrier:

@@ -45,6 +45,9 @@ class Channel(Enum):
 
 
 CHANNELS = tuple(Channel)
+Topic = Channel | str
+"""What notices are about: a list, or the content of a resource (its URI)."""
+
 CHANNEL_OF = {
     Kind.TOOLS: Channel.TOOLS,
     Kind.PROMPTS: Channel.PROMPTS,
@@ -99,6 +102,7 @@ class ListenPhase(Enum):
     OFF = "off"  # not wanted, or not to be had
     ASKED = "asked"  # waiting for the acknowledgement (or for the stream)
     OPEN = "open"  # notices come
+    RENEWING = "renewing"  # they come, and another stream is asked for that will take over
     RESTING = "resting"  # ended; asked for again when due
 
 
@@ -262,10 +266,14 @@ class Catalog:
 
 @frozen
 class Capabilities:
-    """What a server declared: the kinds, and the channels whose listChanged is true."""
+    """What a server declared: the kinds, and the channels whose listChanged is true.
+
+    ``subscribe``: updates of single resources can be had. Rule: CAP-08, CAP-09.
+    """
 
     kinds: frozenset[Kind]
     channels: frozenset[Channel]
+    subscribe: bool = False
 
 
 @frozen
@@ -290,6 +298,7 @@ class Link:
 
     ``era`` is the remembered verdict; ``offered`` the version of the request that is on its way and
     ``retried`` whether it corrects an earlier one. ``serial`` is the last request of this chart.
+    From ``expires_at_ms`` on a live link asks again, at the next need, what the server offers.
     """
 
     phase: LinkPhase
@@ -305,17 +314,23 @@ class Link:
     retried: bool
     version: str
     capabilities: Capabilities
+    expires_at_ms: int | None
 
 
 @frozen
 class Listen:
-    """The channel for notices: what was asked for, what was granted. Rule: SUB-05, SUB-06."""
+    """A channel for notices: what was asked for, what was granted. Rule: SUB-05, SUB-06.
+
+    ``topics`` is what the newest request asks for, ``serial`` its number; ``stream`` is the number
+    of the request whose stream stands. ``granted`` is what that stream carries.
+    """
 
     phase: ListenPhase
     carrier: Carrier
-    channels: frozenset[Channel]
-    granted: frozenset[Channel]
+    topics: frozenset[Topic]
+    granted: frozenset[Topic]
     serial: int
+    stream: int | None
     limit_at_ms: int | None
     due_at_ms: int | None
     failures: int
@@ -341,13 +356,14 @@ def new_link(wire: Wire) -> Link:
         retried=False,
         version="",
         capabilities=NO_CAPABILITIES,
+        expires_at_ms=None,
     )
 
 
 def new_listen() -> Listen:
     """A channel that nobody has asked for yet."""
-    none: frozenset[Channel] = frozenset()
-    return Listen(ListenPhase.OFF, Carrier.PIPE, none, none, 0, None, None, 0, None)
+    none: frozenset[Topic] = frozenset()
+    return Listen(ListenPhase.OFF, Carrier.PIPE, none, none, 0, None, None, None, 0, None)
 
 
 def new_catalog(kind: Kind, partition: str = "") -> Catalog:

@@ -20,7 +20,7 @@ from support.pipe import Pipe
 from support.web import Web
 
 TOOLS = frozenset({Channel.TOOLS})
-LISTEN = Listen(ListenPhase.ASKED, Carrier.STREAM, TOOLS, frozenset(), 7, None, None, 0, None)
+LISTEN = Listen(ListenPhase.ASKED, Carrier.STREAM, TOOLS, frozenset(), 7, None, None, None, 0, None)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from relist import effects as e
 from relist import inputs as i
-from relist.values import Channel, Failure, Kind
+from relist.values import NO_CAPABILITIES, Channel, Failure, Kind
 from relist_mcp.exchange import Exchange, retry_after_ms
 from relist_mcp.hearing import Hearing, canonical, request_id
 
@@ -23,7 +23,11 @@ REQUESTS: list[Any] = [
     e.RequestDiscover(1, "2026-07-28"),
     e.RequestInitialize(2, "2025-11-25"),
     e.OpenListen(5, frozenset(Channel)),
+    e.OpenUpdates(6, frozenset({"file:///one"})),
+    e.RequestSubscribe(7, "file:///one"),
+    e.RequestUnsubscribe(8, "file:///one"),
 ]
+UNASKED = i.NoticeHeard | i.PushOpened | i.UpdatesOpened | i.UpdateHeard
 IDS = [request_id(effect) for effect in REQUESTS]
 
 WORDS = st.sampled_from(
@@ -47,6 +51,7 @@ OBJECTS = st.dictionaries(WORDS | st.text(max_size=3), JSON, max_size=4)
 METHODS = st.sampled_from(
     [
         "notifications/tools/list_changed",
+        "notifications/resources/updated",
         "notifications/subscriptions/acknowledged",
         "notifications/cancelled",
         "notifications/message",
@@ -100,7 +105,7 @@ def test_nothing_that_a_peer_says_raises(
     for parts in frames:
         heard = hearing.hear(frame(**parts), 7)
         assert heard is None or heard.now_ms == 7
-        answered += heard is not None and not isinstance(heard, i.NoticeHeard | i.PushOpened)
+        answered += heard is not None and not isinstance(heard, UNASKED)
     assert answered <= len(REQUESTS)  # each request is answered once at most
     assert len(hearing._asked) == len(REQUESTS) - answered
 
@@ -113,6 +118,52 @@ def test_an_answer_comes_once(effect: Any) -> None:
     assert heard is not None
     assert heard.serial == effect.serial  # type: ignore[union-attr]
     assert hearing.hear(answer, 0) is None
+
+
+TAGS = pytest.mark.parametrize(
+    ("tag", "serial"), [("relist/updates/6", 6), ("relist/listen/5", 0), (6, 0), (None, None)]
+)
+
+
+@pytest.mark.rule("SUB-10")
+@TAGS
+def test_an_update_is_told_with_its_subscription(tag: object, serial: int | None) -> None:
+    params: dict[str, Any] = {"uri": "file:///one"}
+    if tag is not None:
+        params["_meta"] = {SUBSCRIPTION_ID: tag}
+    heard = asked().hear(frame(method="notifications/resources/updated", params=params), 7)
+    assert heard == i.UpdateHeard("file:///one", serial, 7)
+
+
+@pytest.mark.rule("SUB-08")
+def test_an_acknowledgement_goes_to_the_subscription_it_names() -> None:
+    method = "notifications/subscriptions/acknowledged"
+    granted = {"toolsListChanged": True, "resourceSubscriptions": ["file:///one", 2]}
+    for tag, expected in (
+        ("relist/updates/6", i.UpdatesOpened(6, frozenset({"file:///one"}), 7)),
+        ("relist/listen/5", i.PushOpened(5, frozenset({Channel.TOOLS}), 7)),
+    ):
+        params = {"notifications": granted, "_meta": {SUBSCRIPTION_ID: tag}}
+        assert asked().hear(frame(method=method, params=params), 7) == expected
+
+
+@pytest.mark.rule("SUB-21")
+def test_the_server_may_cancel_either_subscription_and_nothing_else() -> None:
+    hearing = asked()
+    for wire_id, expected in (
+        ("relist/updates/6", i.UpdatesEnded(6, None, 7)),
+        ("relist/listen/5", i.PushEnded(5, None, 7)),
+        ("relist/subscribe/7", None),
+    ):
+        cancelled = frame(method="notifications/cancelled", params={"requestId": wire_id})
+        assert hearing.hear(cancelled, 7) == expected
+
+
+@pytest.mark.rule("LIFE-45")
+def test_a_discovery_is_told_with_its_lifetime() -> None:
+    result = {"supportedVersions": ["v"], "capabilities": {}, "ttlMs": 5}
+    heard = asked().hear(frame(id=IDS[2], result=result), 7)
+    assert heard == i.DiscoverAnswered(1, ("v",), NO_CAPABILITIES, 7, 5)
 
 
 @pytest.mark.parametrize(

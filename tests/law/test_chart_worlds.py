@@ -17,7 +17,7 @@ from relist.values import Channel, LinkPhase, ListenPhase, Wire
 
 
 @pytest.mark.parametrize(
-    ("wire", "pinned"), [(Wire.PIPE, (168, 930, 11)), (Wire.HTTP, (345, 2_061, 11))]
+    ("wire", "pinned"), [(Wire.PIPE, (240, 1_506, 12)), (Wire.HTTP, (417, 2_637, 12))]
 )
 def test_the_link_chart(wire: Wire, pinned: tuple[int, int, int]) -> None:
     report = explore(LinkWorld(wire))
@@ -28,7 +28,7 @@ def test_the_link_chart(wire: Wire, pinned: tuple[int, int, int]) -> None:
 def test_the_listen_chart() -> None:
     report = explore(ListenWorld())
     assert report.counterexample is None, f"\n{report.counterexample}"
-    assert (report.scenes, report.moves, report.depth) == (81, 777, 11)
+    assert (report.scenes, report.moves, report.depth) == (371, 6_454, 12)
 
 
 def test_whatever_the_charts_declare_happens() -> None:

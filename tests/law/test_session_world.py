@@ -9,7 +9,7 @@ from attrs import evolve
 from relist import inputs as i
 from relist.check.explore import explore
 from relist.check.isolation import ISOLATED
-from relist.check.session_world import SESSION_POLICY, SessionWorld
+from relist.check.session_world import OFFERS, SESSION_POLICY, SessionWorld
 from relist.inputs import SessionInput
 from relist.machine import step
 from relist.policy import Policy
@@ -26,18 +26,35 @@ ACTS = (
     "a refresh of tools is wanted",
     "a call proves tools stale",
 )
-WORLDS: dict[str, tuple[Wire, Policy, tuple[int, int, int]]] = {
-    "legacy on a pipe": (Wire.PIPE, LEGACY, (3_519, 19_814, 18)),
-    "legacy over http": (Wire.HTTP, LEGACY, (5_120, 29_472, 18)),
-    "modern over http": (Wire.HTTP, MODERN, (5_133, 22_391, 22)),
+OUTDATED = evolve(MODERN, discovery_lifetime_ms=1, discovery_gap_ms=1)
+WORLDS: dict[str, tuple[SessionWorld, tuple[int, int, int]]] = {
+    world.name: (world, pinned)
+    for world, pinned in (
+        (SessionWorld("legacy on a pipe", Wire.PIPE, LEGACY), (3_519, 19_814, 18)),
+        (SessionWorld("legacy over http", Wire.HTTP, LEGACY), (5_120, 29_472, 18)),
+        (SessionWorld("modern over http", Wire.HTTP, MODERN), (5_133, 22_391, 22)),
+        (
+            SessionWorld("new offers", Wire.HTTP, OUTDATED, ("a task begins",), ("tools alone",)),
+            (16_926, 88_198, 23),
+        ),
+    )
+}
+LARGER = {
+    world.name: world
+    for world in (
+        SessionWorld("legacy on a pipe, all acts", Wire.PIPE, LEGACY, ACTS),
+        SessionWorld("legacy over http, all acts", Wire.HTTP, LEGACY, ACTS),
+        SessionWorld("modern over http, all acts", Wire.HTTP, MODERN, ACTS),
+        SessionWorld("all new offers", Wire.HTTP, OUTDATED, ACTS[2:3], tuple(OFFERS)),
+    )
 }
 
 
 @pytest.mark.rule("STATE-05")
 @pytest.mark.parametrize("name", WORLDS)
 def test_kinds_keep_apart(name: str) -> None:
-    wire, policy, pinned = WORLDS[name]
-    report = explore(SessionWorld(name, wire, policy))
+    world, pinned = WORLDS[name]
+    report = explore(world)
     assert report.counterexample is None, f"\n{report.counterexample}"
     assert (report.scenes, report.moves, report.depth) == pinned
     phases = ("discovering", "fresh", "stale", "refreshing")
@@ -45,10 +62,9 @@ def test_kinds_keep_apart(name: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", LARGER)
 def test_kinds_keep_apart_whatever_the_caller_does(name: str) -> None:
-    wire, policy, _ = WORLDS[name]
-    report = explore(SessionWorld(name, wire, policy, ACTS))
+    report = explore(LARGER[name])
     assert report.counterexample is None, f"\n{report.counterexample}"
 
 
@@ -129,7 +145,7 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
 @pytest.mark.parametrize(("check", "fault"), FAULTS)
 def test_a_check_bites(check: str, fault: Fault) -> None:
     checks = {check: ISOLATED[check]}
-    world = SessionWorld(check, Wire.HTTP, MODERN, ("credentials change",), fault, checks)
+    world = SessionWorld(check, Wire.HTTP, MODERN, ("credentials change",), (), fault, checks)
     found = explore(world).counterexample
     assert found is not None
     assert found.claim.startswith(f"{check}: ")

@@ -18,6 +18,7 @@ from relist.values import (
     Link,
     Listen,
     Scope,
+    Topic,
 )
 from support.one import (
     INVALID_PARAMS,
@@ -101,6 +102,8 @@ def for_link(link: Link, now_ms: int, _: Policy) -> list[i.LinkInput]:
         i.ConnectWanted(now_ms),
         i.CloseWanted(now_ms),
         i.CredentialsChanged("B", now_ms),
+        i.DiscoveryWanted(now_ms),
+        i.DiscoveryWanted(now_ms if link.expires_at_ms is None else link.expires_at_ms),
     ]
     for at_ms in (link.limit_at_ms, link.due_at_ms):
         heard += [i.TimePassed(at) for at in _times(now_ms, at_ms)]
@@ -124,14 +127,14 @@ def for_link(link: Link, now_ms: int, _: Policy) -> list[i.LinkInput]:
 def for_listen(listen: Listen, now_ms: int, _: Policy) -> list[i.ListenInput]:
     """What the listen chart might hear now."""
     some, every = frozenset({Channel.TOOLS}), frozenset(Channel)
+    wanted: tuple[frozenset[Topic], ...] = (frozenset(), some, some | {"a:resource"})
     heard: list[i.ListenInput] = [
-        i.PushWanted(channels, carrier, now_ms)
-        for channels, carrier in product((frozenset[Channel](), some), Carrier)
+        i.PushWanted(topics, carrier, now_ms) for topics, carrier in product(wanted, Carrier)
     ]
     heard.append(i.PushReleased(now_ms))
     for at_ms in (listen.limit_at_ms, listen.due_at_ms):
         heard += [i.TimePassed(at) for at in _times(now_ms, at_ms)]
-    for serial in (listen.serial, listen.serial - 1):
+    for serial in {listen.serial, listen.serial - 1, listen.stream or 0}:
         heard += [i.PushOpened(serial, granted, now_ms) for granted in (some, every)]
         heard += [i.PushEnded(serial, failure, now_ms) for failure in (None, *FAILURES)]
         heard.append(i.PushEnded(serial, Failure("error answer", status=405), now_ms))

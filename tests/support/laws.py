@@ -10,7 +10,7 @@ from statemachine import StateMachine
 
 from relist import charts, machine, policy
 from relist.inputs import CatalogInput, LinkInput, ListenInput
-from relist.rules import connection, doubt, guards, push, standing, walk
+from relist.rules import connection, doubt, guards, negotiation, push, standing, walk
 from relist.values import (
     Kind,
     LinkPhase,
@@ -61,13 +61,13 @@ LINK = Chart(
     machine.LINK_TABLE,
     LinkPhase,
     LinkInput,
-    (connection,),
+    (connection, negotiation),
     charts.LINK_DEFAULTS,
     machine.step_link,
     (new_link(Wire.PIPE), new_link(Wire.HTTP)),
     alphabet.for_link,
-    declared=33,
-    default=55,
+    declared=37,
+    default=59,
 )
 LISTEN = Chart(
     charts.ListenChart,
@@ -79,8 +79,8 @@ LISTEN = Chart(
     machine.step_listen,
     (new_listen(),),
     alphabet.for_listen,
-    declared=10,
-    default=10,
+    declared=19,
+    default=6,
 )
 ALL = pytest.mark.parametrize("chart", [CATALOG, LINK, LISTEN], ids=["catalog", "link", "listen"])
 

@@ -181,7 +181,7 @@ class Play(Stage):
             case e.OpenListen():
                 if not asked.alive:
                     return None
-                server.pushing = effect.channels & server.capabilities().channels
+                server.pushing = server.capabilities().channels & effect.topics
                 server.subscription = effect.serial
                 return i.PushOpened(effect.serial, server.pushing, 0)
 

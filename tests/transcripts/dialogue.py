@@ -129,7 +129,7 @@ class Dialogue:
             yield i.InitializeAnswered(serial, words.said.get("version", LEGACY), offered, now_ms)
         listen = self.core.session.listen
         if listen.limit_at_ms is not None:
-            yield i.PushOpened(listen.serial, listen.channels, now_ms)
+            yield i.PushOpened(listen.serial, listen.topics, now_ms)
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from relist.values import (
     LinkPhase,
     Listen,
     ListenPhase,
+    Topic,
     Wire,
     new_link,
     new_listen,
@@ -46,6 +47,7 @@ POLICY = Policy(
     handshake_limit_ms=1,
     ack_limit_ms=1,
     healthy_ms=2,
+    discovery_gap_ms=1,
 )
 FAILURES: Mapping[str, Failure] = {
     "no answer": Failure("no answer", timed_out=True),
@@ -179,6 +181,7 @@ class LinkWorld(_ChartWorld[Link]):
     def _said(self, state: Link) -> Said:
         yield "caller connects", i.ConnectWanted(0)
         yield "caller closes", i.CloseWanted(0)
+        yield "caller needs the offer", i.DiscoveryWanted(0)
         yield "credentials change", i.CredentialsChanged("b", 0)
         yield "timer fires", i.TimePassed(0)
         for epoch, when in ((state.epoch, ""), (_LATE, " late")):
@@ -195,7 +198,7 @@ class LinkWorld(_ChartWorld[Link]):
             ("only foreign", (OTHER,)),
             ("nothing", ()),
         ):
-            answer = i.DiscoverAnswered(serial, versions, CAPABILITIES, 0)
+            answer = i.DiscoverAnswered(serial, versions, CAPABILITIES, 0, ttl_ms=0)
             yield f"discovery finds {found}{when}", answer
         yield (
             f"initialize is answered as asked{when}",
@@ -239,20 +242,26 @@ class ListenWorld(_ChartWorld[Listen]):
         super().__init__(normal_listen(new_listen(), 0, policy), policy, step, checks)
 
     def _said(self, state: Listen) -> Said:
-        some = frozenset({Channel.TOOLS})
-        none: frozenset[Channel] = frozenset()
+        some: frozenset[Topic] = frozenset({Channel.TOOLS})
+        other: frozenset[Topic] = frozenset({Channel.TOOLS, "a:resource"})
+        none: frozenset[Topic] = frozenset()
         for carrier in Carrier:
             yield f"push is wanted from a {carrier.value}", i.PushWanted(some, carrier, 0)
-        yield "push is wanted for nothing", i.PushWanted(none, Carrier.PIPE, 0)
+            yield f"push is wanted otherwise, {carrier.value}", i.PushWanted(other, carrier, 0)
+            yield f"push is wanted for nothing, {carrier.value}", i.PushWanted(none, carrier, 0)
         yield "link is gone", i.PushReleased(0)
         yield "timer fires", i.TimePassed(0)
         # The transport opens the legacy stream again, at its own pace.
         rests = state.phase is ListenPhase.RESTING and state.carrier is not Carrier.SUBSCRIPTION
         opens = "transport brings push back" if rests else "push opens"
-        for serial, when in ((state.serial, ""), (_LATE, " late")):
+        more: frozenset[Topic] = other | set(Channel)
+        serials = [(state.serial, ""), (_LATE, " late")]
+        if state.stream not in (None, state.serial):
+            serials.append((state.stream or 0, " on the old stream"))
+        for serial, when in serials:
             yield f"{opens}{when}", i.PushOpened(serial, some, 0)
             yield f"{opens} for nothing{when}", i.PushOpened(serial, none, 0)
-            yield f"{opens} for more{when}", i.PushOpened(serial, frozenset(Channel), 0)
+            yield f"{opens} for more{when}", i.PushOpened(serial, more, 0)
             yield f"push ends{when}", i.PushEnded(serial, None, 0)
             for name, failure in FAILURES.items():
                 yield f"push fails with {name}{when}", i.PushEnded(serial, failure, 0)
@@ -261,4 +270,4 @@ class ListenWorld(_ChartWorld[Listen]):
         return normal_listen(state, now_ms, self._policy)
 
     def _settled(self, state: Listen) -> bool:
-        return state.phase in (ListenPhase.OFF, ListenPhase.OPEN)
+        return state.phase in (ListenPhase.OFF, ListenPhase.OPEN) and state.due_at_ms is None

@@ -60,8 +60,13 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
         concerned = {heard.kind}
     else:
         return None
-    if edge.after.link is not edge.before.link or edge.after.listen is not edge.before.listen:
-        return "the link or the listen channel heard of it"
+    asks_again = any(isinstance(told, RequestDiscover) for told in edge.effects)
+    if edge.after.link is not edge.before.link and not (
+        asks_again and isinstance(heard, i.WishInput)
+    ):
+        return "the link heard of it"
+    if edge.after.listen is not edge.before.listen or edge.after.updates is not edge.before.updates:
+        return "a channel for notices heard of it"
     for kind in set(KINDS) - concerned:
         if edge.after.catalog(kind) is not edge.before.catalog(kind):
             return f"{kind.value} changed as well"
@@ -124,15 +129,16 @@ def push_is_current(edge: SessionEdge) -> str | None:
     Rule: SUB-06, SUB-14, SUB-19.
     """
     before, after, heard = edge.before.listen, edge.after.listen, edge.heard
-    if not after.granted <= after.channels:
+    if not after.granted <= after.topics | before.granted:
         return "granted more than was asked for"
-    if after.granted and after.phase is not ListenPhase.OPEN:
+    if after.granted and after.stream is None:
         return f"granted while {after.phase.value}"
-    another = isinstance(heard, i.PushOpened | i.PushEnded) and heard.serial != before.serial
+    ours = (before.serial, before.stream)
+    another = isinstance(heard, i.PushOpened | i.PushEnded) and heard.serial not in ours
     if another and edge.after is not edge.before:
         return "another stream changed the session"
     if isinstance(heard, i.NoticeHeard) and edge.before.link.era is Era.MODERN:
-        foreign = heard.serial not in (None, before.serial)
+        foreign = heard.serial not in (None, *ours)
         if foreign and edge.after is not edge.before:
             return "a foreign notice changed the session"
     return None

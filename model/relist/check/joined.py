@@ -66,7 +66,10 @@ def one_transport(edge: LinkEdge) -> str | None:
 
 
 def one_question(edge: LinkEdge) -> str | None:
-    """One question at a time, each with a new serial and a limit. Rule: LIFE-27, LIFE-39."""
+    """One question at a time, each with a new serial and a limit. Rule: LIFE-27, LIFE-39, LIFE-45.
+
+    A live link asks only what its server offers by now.
+    """
     before, after = edge.before, edge.after
     discovers = [told for told in edge.effects if isinstance(told, RequestDiscover)]
     initializes = [told for told in edge.effects if isinstance(told, RequestInitialize)]
@@ -77,11 +80,18 @@ def one_question(edge: LinkEdge) -> str | None:
         entered = after.phase in _ASKING and after.phase is not before.phase
         return f"{after.phase.value} without a question" if entered else None
     question = (after.serial, after.offered)
-    if after.phase is LinkPhase.PROBING:
+    if before.limit_at_ms is not None and before.phase is after.phase is LinkPhase.LIVE:
+        return "asks again though an answer is awaited"
+    if after.phase in (LinkPhase.PROBING, LinkPhase.LIVE):
         right, ours = [RequestDiscover(*question)] == discovers, edge.policy.modern_versions
     else:
         right, ours = [RequestInitialize(*question)] == initializes, edge.policy.legacy_versions
-    if asked > 1 or after.phase not in _ASKING or not right or after.offered not in ours:
+    if (
+        asked > 1
+        or after.phase not in (*_ASKING, LinkPhase.LIVE)
+        or not right
+        or after.offered not in ours
+    ):
         return f"asks {discovers} {initializes} in {after.phase.value}"
     return None
 
@@ -97,8 +107,13 @@ def late_for_the_link(edge: LinkEdge) -> str | None:
 def time_is_set(edge: LinkEdge) -> str | None:
     """Every wait has an end, and nothing else has one. Rule: LIFE-30, FAIL-21."""
     after, now_ms, policy = edge.after, edge.heard.now_ms, edge.policy
-    if (after.limit_at_ms is not None) is not (after.phase in (LinkPhase.OPENING, *_ASKING)):
+    awaits = after.phase in (LinkPhase.OPENING, *_ASKING)
+    asks_again = after.phase is LinkPhase.LIVE and after.era is Era.MODERN
+    if (after.limit_at_ms is not None) is not awaits and not asks_again:
         return f"{after.phase.value} with limit {after.limit_at_ms}"
+    overdue = after.limit_at_ms is not None and after.limit_at_ms <= now_ms
+    if overdue and isinstance(edge.heard, i.TimePassed):
+        return "waits beyond its limit"
     if (after.due_at_ms is not None) is not (after.phase is LinkPhase.WAITING):
         return f"{after.phase.value}, due at {after.due_at_ms}"
     longest_ms = max(policy.backoff_max_ms, policy.retry_after_max_ms)
@@ -137,52 +152,64 @@ LINK_ALWAYS: Mapping[str, Callable[[LinkEdge], str | None]] = {
 def granted_is_open(edge: ListenEdge) -> str | None:
     """Only an open channel grants anything, and only what was asked for. Rule: SUB-05, SUB-40."""
     after = edge.after
-    if after.granted and after.phase is not ListenPhase.OPEN:
-        return f"{after.phase.value}, and granted"
-    return None if after.granted <= after.channels else "granted what was not asked for"
+    stands = after.phase in (ListenPhase.OPEN, ListenPhase.RENEWING)
+    if stands is (after.stream is None) or (after.granted and not stands):
+        return f"{after.phase.value}, stream {after.stream}, granted {len(after.granted)}"
+    asked = after.topics | edge.before.granted  # a stream stands until another takes over
+    return None if after.granted <= asked else "granted what was not asked for"
 
 
 def late_for_push(edge: ListenEdge) -> str | None:
     """Another stream opens and ends nothing. Rule: SUB-14, SUB-19."""
-    heard = edge.heard
-    late = isinstance(heard, i.PushOpened | i.PushEnded) and heard.serial != edge.before.serial
+    heard, ours = edge.heard, (edge.before.serial, edge.before.stream)
+    late = isinstance(heard, i.PushOpened | i.PushEnded) and heard.serial not in ours
     return "another stream changed the channel" if late and edge.after is not edge.before else None
 
 
 def one_listen(edge: ListenEdge) -> str | None:
-    """A subscription is asked for once, with a new serial. Rule: SUB-01, SUB-24.
+    """A subscription is asked for once, with a new serial. Rule: SUB-01, SUB-17, SUB-24, SUB-34.
 
-    It is cancelled when nobody waits for its acknowledgement any more.
+    What is asked for or stands is cancelled as soon as it is not needed any more, unless it has
+    ended or the link is gone.
     """
-    before, after = edge.before, edge.after
+    before, after, heard = edge.before, edge.after, edge.heard
     asked = [told for told in edge.effects if isinstance(told, OpenListen)]
     cancelled = [told.serial for told in edge.effects if isinstance(told, CancelListen)]
-    entered = after.phase is ListenPhase.ASKED is not before.phase
+    rises = after.serial - before.serial
+    waits = after.phase in (ListenPhase.ASKED, ListenPhase.RENEWING)
+    if rises not in (0, 1) or (rises and not waits):
+        return f"serial {before.serial} -> {after.serial} in {after.phase.value}"
     subscribes = after.carrier is Carrier.SUBSCRIPTION
-    if after.serial != before.serial + entered:
-        return f"serial {before.serial} -> {after.serial}"
-    expected = [OpenListen(after.serial, after.channels)] if entered and subscribes else []
-    if asked != expected or (entered and not after.channels):
+    expected = [OpenListen(after.serial, after.topics)] if rises and subscribes else []
+    if asked != expected or (rises and not after.topics):
         return f"asks {asked} instead of {expected}"
-    given_up = (
-        before.phase is ListenPhase.ASKED
-        and isinstance(edge.heard, i.TimePassed)
-        and after.phase is ListenPhase.RESTING
-        and subscribes
-    )
-    return None if cancelled == ([before.serial] if given_up else []) else f"cancels {cancelled}"
+    ended = {heard.serial} if isinstance(heard, i.PushEnded) else set[int]()
+    gone = isinstance(heard, i.PushReleased)
+    surplus = set[int]() if gone else _subscriptions(before) - _subscriptions(after) - ended
+    return None if sorted(cancelled) == sorted(surplus) else f"cancels {cancelled}, not {surplus}"
+
+
+def _subscriptions(listen: Listen) -> set[int]:
+    """The subscriptions that stand or are asked for."""
+    if listen.carrier is not Carrier.SUBSCRIPTION:
+        return set()
+    asked = listen.serial if listen.limit_at_ms is not None else None
+    return {serial for serial in (listen.stream, asked) if serial is not None}
 
 
 def push_time_is_set(edge: ListenEdge) -> str | None:
     """An acknowledgement has a limit, a rest an end, an open stream neither. Rule: SUB-29, SUB-30.
 
-    The legacy stream is the transport's to open again, so its rest has no end of ours.
+    An open stream that is to be replaced may have a time to try again. The legacy stream is the
+    transport's to open again, so its rest has no end of ours.
     """
     after, now_ms = edge.after, edge.heard.now_ms
-    if (after.limit_at_ms is not None) is not (after.phase is ListenPhase.ASKED):
+    waits = after.phase in (ListenPhase.ASKED, ListenPhase.RENEWING)
+    if (after.limit_at_ms is not None) is not waits:
         return f"{after.phase.value} with limit {after.limit_at_ms}"
     rests = after.phase is ListenPhase.RESTING and after.carrier is Carrier.SUBSCRIPTION
-    if (after.due_at_ms is not None) is not rests:
+    outdated = after.phase is ListenPhase.OPEN and after.stream != after.serial
+    if (after.due_at_ms is not None) is not rests and not outdated:
         return f"{after.phase.value}, due at {after.due_at_ms}"
     longest_ms = max(edge.policy.backoff_max_ms, edge.policy.retry_after_max_ms)
     if after.due_at_ms is not None and after.due_at_ms - now_ms > longest_ms:

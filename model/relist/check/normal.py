@@ -123,6 +123,7 @@ def normal_link(link: Link, now_ms: int, policy: Policy) -> Link:
         due_at_ms=_ahead(link.due_at_ms, now_ms),
         failures=_failures(link.failures, policy),
         live_at_ms=_ahead(link.live_at_ms, now_ms, -policy.healthy_ms),
+        expires_at_ms=_ahead(link.expires_at_ms, now_ms),
     )
 
 
@@ -131,6 +132,7 @@ def normal_listen(listen: Listen, now_ms: int, policy: Policy) -> Listen:
     return evolve(
         listen,
         serial=1,
+        stream=None if listen.stream is None else int(listen.stream == listen.serial),
         limit_at_ms=_ahead(listen.limit_at_ms, now_ms),
         due_at_ms=_ahead(listen.due_at_ms, now_ms),
         failures=_failures(listen.failures, policy),

@@ -38,6 +38,13 @@ _TOOLS = frozenset({Channel.TOOLS})
 _BOTH = frozenset({Channel.TOOLS, Channel.PROMPTS})
 _KINDS = (Kind.TOOLS, Kind.PROMPTS)
 _CAPABILITIES = Capabilities(frozenset(_KINDS), _BOTH)
+OFFERS = {
+    "the same": _CAPABILITIES,
+    "tools alone": Capabilities(frozenset({Kind.TOOLS}), _TOOLS),
+    "push of tools alone": Capabilities(frozenset(_KINDS), _TOOLS),
+}
+"""What a later discovery may find."""
+
 
 SESSION_POLICY = evolve(
     POLICY,
@@ -51,6 +58,7 @@ SESSION_POLICY = evolve(
     handshake_limit_ms=1,
     ack_limit_ms=1,
     healthy_ms=0,
+    discovery_lifetime_ms=None,
 )
 
 
@@ -67,7 +75,10 @@ Said = Iterator[tuple[str, i.SessionInput]]
 
 
 class SessionWorld:
-    """The moves of a session. ``acts`` are the acts of the caller that occur in it."""
+    """The moves of a session.
+
+    ``acts`` are the acts of the caller that occur in it, ``offers`` what a later discovery finds.
+    """
 
     patient = frozenset({"a moment passes"})
     timeless: frozenset[str] = frozenset()
@@ -89,11 +100,13 @@ class SessionWorld:
         wire: Wire,
         policy: Policy = SESSION_POLICY,
         acts: tuple[str, ...] = (),
+        offers: tuple[str, ...] = (),
         receive: Callable[[Session, Any, Policy], SessionStep] = receive,
         checks: Mapping[str, SessionCheck] = ISOLATED,
     ) -> None:
         self.name = name
-        self._policy, self._acts, self._receive, self._checks = policy, acts, receive, checks
+        self._policy, self._receive, self._checks = policy, receive, checks
+        self._acts, self._offers = acts, offers
         self._numbers: dict[object, int] = {}
         self._values: list[Any] = []
         self._idle = new_session(wire, "a")
@@ -203,6 +216,10 @@ class SessionWorld:
         asked = link.serial
         if link.phase is LinkPhase.PROBING:
             yield "discovery is answered", i.DiscoverAnswered(asked, found, _CAPABILITIES, 0)
+        if link.phase is LinkPhase.LIVE and link.limit_at_ms is not None:
+            for offer in self._offers:
+                anew = i.DiscoverAnswered(asked, found, OFFERS[offer], 0)
+                yield f"discovery finds {offer} by now", anew
         if link.phase is LinkPhase.HANDSHAKING:
             answer = i.InitializeAnswered(asked, LEGACY, _CAPABILITIES, 0)
             yield "initialize is answered", answer
@@ -240,7 +257,11 @@ class SessionWorld:
 
     def _fresh(self, parts: Parts) -> bool:
         session = self.session(parts)
-        fresh = all(session.catalog(kind).phase is Phase.FRESH for kind in _KINDS)
+        offered = session.link.capabilities.kinds
+        fresh = all(
+            session.catalog(kind).phase is (Phase.FRESH if kind in offered else Phase.UNSUPPORTED)
+            for kind in _KINDS
+        )
         return fresh or session.link.phase in (LinkPhase.CLOSED, LinkPhase.REFUSED)
 
     def show(self, parts: Parts) -> str:
@@ -254,6 +275,7 @@ class SessionWorld:
 _ACTS: Mapping[str, i.SessionInput] = {
     "caller closes": i.CloseWanted(0),
     "credentials change": i.CredentialsChanged("b", 0),
+    "a task begins": i.TaskBegan(0),
     "a read of tools is wanted": i.ReadWanted(Kind.TOOLS, 0),
     "a verification of tools is wanted": i.VerificationWanted(Kind.TOOLS, 0),
     "a refresh of tools is wanted": i.RefreshWanted(Kind.TOOLS, 0),

@@ -1,42 +1,18 @@
-"""The guards and actions of the link chart: transport, era, version negotiation.
+"""The guards and actions of the link chart on its transport: opened, lost, replaced, given up.
 
-The era verdict follows requirements D-01 to D-05: one probe on a pipe or endpoint, remembered;
-exactly three error codes prove a modern server; authorization, throttling, outages prove nothing.
+What is asked over it stands in ``negotiation.py``.
 """
-
-from enum import Enum
 
 from attrs import evolve
 
 from relist import inputs as i
-from relist.effects import (
-    CloseTransport,
-    NeedCredentials,
-    Note,
-    OpenTransport,
-    RequestDiscover,
-    RequestInitialize,
-    SendInitialized,
-)
-from relist.failures import (
-    AUTHORIZATION_STATUSES,
-    MODERN_CODES,
-    UNSUPPORTED_VERSION,
-    says_nothing_about_the_era,
-)
+from relist.effects import CloseTransport, NeedCredentials, Note, OpenTransport
 from relist.freshness import reached
 from relist.policy import Policy
 from relist.rules.base import LinkStep
-from relist.values import NO_CAPABILITIES, Era, Failure, Link, LinkPhase, Wire
+from relist.values import NO_CAPABILITIES, Era, Link, LinkPhase, Wire
 
 Failed = i.DiscoverFailed | i.InitializeFailed
-Answer = i.DiscoverAnswered | i.DiscoverFailed | i.InitializeAnswered | i.InitializeFailed
-OfEpoch = i.TransportOpened | i.TransportLost | i.SessionExpired
-
-
-def shared(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str | None:
-    """The version that we prefer among those both sides know. Rule: LIFE-24, LIFE-26."""
-    return next((version for version in ours if version in theirs), None)
 
 
 # --- guards: time and epochs ----------------------------------------------------------------------
@@ -73,12 +49,12 @@ def silence_means_outage(link: Link, heard: i.TimePassed, policy: Policy) -> boo
     return overdue(link, heard, policy) and not silence_means_legacy(link, heard, policy)
 
 
-def of_this_epoch(link: Link, heard: OfEpoch, _: Policy) -> bool:
+def of_this_epoch(link: Link, heard: i.TransportInput, _: Policy) -> bool:
     """About the transport that is in use."""
     return heard.epoch == link.epoch
 
 
-def of_another_epoch(link: Link, heard: OfEpoch, policy: Policy) -> bool:
+def of_another_epoch(link: Link, heard: i.TransportInput, policy: Policy) -> bool:
     """About a transport that was replaced. Rule: REC-03."""
     return not of_this_epoch(link, heard, policy)
 
@@ -107,111 +83,6 @@ def repeated_expiry(link: Link, heard: i.SessionExpired, policy: Policy) -> bool
     return of_this_epoch(link, heard, policy) and _failures(link, heard.now_ms, policy) > 0
 
 
-# --- guards: answers ------------------------------------------------------------------------------
-
-
-def late(link: Link, heard: Answer, _: Policy) -> bool:
-    """Not the answer to the request that is on its way. Rule: LIFE-39."""
-    return heard.serial != link.serial
-
-
-def shares_modern(link: Link, heard: i.DiscoverAnswered, policy: Policy) -> bool:
-    """A modern version is shared. Rule: LIFE-28."""
-    found = shared(policy.modern_versions, heard.supported)
-    return not late(link, heard, policy) and found is not None
-
-
-def shares_only_legacy(link: Link, heard: i.DiscoverAnswered, policy: Policy) -> bool:
-    """Only legacy versions are shared: a selection from the list, not an era fallback (D-04)."""
-    return (
-        not late(link, heard, policy)
-        and shared(policy.modern_versions, heard.supported) is None
-        and shared(policy.legacy_versions, heard.supported) is not None
-    )
-
-
-def shares_nothing(link: Link, heard: i.DiscoverAnswered, policy: Policy) -> bool:
-    """No version is shared."""
-    ours = policy.modern_versions + policy.legacy_versions
-    return not late(link, heard, policy) and shared(ours, heard.supported) is None
-
-
-def acceptable(link: Link, heard: i.InitializeAnswered, policy: Policy) -> bool:
-    """The counter-offer is a version we implement."""
-    return not late(link, heard, policy) and heard.version in policy.legacy_versions
-
-
-def unacceptable(link: Link, heard: i.InitializeAnswered, policy: Policy) -> bool:
-    """The counter-offer is none of ours: leave without listing. Rule: LIFE-05 (D-01)."""
-    return not late(link, heard, policy) and heard.version not in policy.legacy_versions
-
-
-class Verdict(Enum):
-    """What a failed probe or handshake says."""
-
-    CORRECT = "correct"  # modern; ask again at a version it listed
-    HANDSHAKE = "handshake"  # legacy, or only legacy versions shared
-    REFUSE = "refuse"  # nothing in common
-    PARK = "park"  # authorization
-    WAIT = "wait"  # nothing
-
-
-def judge_probe(link: Link, failure: Failure, policy: Policy) -> Verdict:
-    """The exact fallback rules. Rule: LIFE-24, LIFE-29 to LIFE-35, D-04, D-05."""
-    if failure.code == UNSUPPORTED_VERSION:
-        if shared(policy.modern_versions, failure.supported) and not link.retried:
-            return Verdict.CORRECT
-        listed = shared(policy.legacy_versions, failure.supported)
-        return Verdict.HANDSHAKE if listed else Verdict.REFUSE
-    if failure.code in MODERN_CODES:
-        return Verdict.REFUSE
-    if failure.status in AUTHORIZATION_STATUSES:
-        return Verdict.PARK
-    silent = failure.code is None and failure.status is None
-    if says_nothing_about_the_era(failure) or silent:
-        return Verdict.WAIT
-    return Verdict.HANDSHAKE if policy.legacy_versions else Verdict.REFUSE
-
-
-def _probe_says(link: Link, heard: Failed, policy: Policy, what: Verdict) -> bool:
-    return not late(link, heard, policy) and judge_probe(link, heard.failure, policy) is what
-
-
-def corrects_version(link: Link, heard: Failed, policy: Policy) -> bool:
-    """The error lists a modern version that we speak: ask once more. Rule: LIFE-24."""
-    return _probe_says(link, heard, policy, Verdict.CORRECT)
-
-
-def proves_legacy(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
-    """Not a modern server's error, whatever its code. Rule: LIFE-30, LIFE-31, LIFE-34."""
-    return _probe_says(link, heard, policy, Verdict.HANDSHAKE)
-
-
-def proves_no_common_version(link: Link, heard: Failed, policy: Policy) -> bool:
-    """A modern server with which nothing is shared. Rule: LIFE-29."""
-    return _probe_says(link, heard, policy, Verdict.REFUSE)
-
-
-def unavailable(link: Link, heard: i.DiscoverFailed, policy: Policy) -> bool:
-    """Throttled, broken or unreachable: says nothing about the era. Rule: LIFE-35."""
-    return _probe_says(link, heard, policy, Verdict.WAIT)
-
-
-def unauthorized(link: Link, heard: Failed, policy: Policy) -> bool:
-    """Authorization failed. Rule: FAIL-04, LIFE-35."""
-    return _probe_says(link, heard, policy, Verdict.PARK)
-
-
-def handshake_failed(link: Link, heard: i.InitializeFailed, policy: Policy) -> bool:
-    """Any other failure of initialize is tried again later."""
-    return not (
-        late(link, heard, policy)
-        or corrects_version(link, heard, policy)
-        or proves_no_common_version(link, heard, policy)
-        or unauthorized(link, heard, policy)
-    )
-
-
 # --- actions --------------------------------------------------------------------------------------
 
 
@@ -223,7 +94,8 @@ def _failures(link: Link, now_ms: int, policy: Policy) -> int:
 
 
 def _opening(link: Link, now_ms: int, failures: int, policy: Policy, to: LinkPhase) -> Link:
-    era = link.era if link.wire is Wire.HTTP else None  # a new process may be another server
+    # A new process may be another server; to remember its era is allowed. Rule: LIFE-36, LIFE-37.
+    era = link.era if link.wire is Wire.HTTP or policy.remember_process_era else None
     return evolve(
         link,
         phase=to,
@@ -236,6 +108,7 @@ def _opening(link: Link, now_ms: int, failures: int, policy: Policy, to: LinkPha
         retried=False,
         version="",
         capabilities=NO_CAPABILITIES,
+        expires_at_ms=None,
     )
 
 
@@ -282,88 +155,16 @@ def give_up(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> Li
     return LinkStep(lost, (CloseTransport(link.epoch),))
 
 
-def park(link: Link, _: Answer, __: Policy, to: LinkPhase) -> LinkStep:
+def park(link: Link, _: i.LinkAnswer, __: Policy, to: LinkPhase) -> LinkStep:
     """Nothing is tried until credentials change. Rule: FAIL-04."""
     parked = evolve(link, phase=to, limit_at_ms=None)
     return LinkStep(parked, (CloseTransport(link.epoch), NeedCredentials(None)))
 
 
-def refuse(link: Link, heard: Answer, _: Policy, to: LinkPhase) -> LinkStep:
+def refuse(link: Link, heard: i.LinkAnswer, _: Policy, to: LinkPhase) -> LinkStep:
     """No common version: leave without listing anything. Rule: LIFE-05, LIFE-24."""
     note = Note("LIFE-05", "no common protocol version", (type(heard).__name__,))
     return LinkStep(evolve(link, phase=to, limit_at_ms=None), (CloseTransport(link.epoch), note))
-
-
-def _asking(link: Link, version: str, limit_at_ms: int, to: LinkPhase) -> Link:
-    """The next request of the link is on its way."""
-    serial = link.serial + 1
-    return evolve(link, phase=to, serial=serial, limit_at_ms=limit_at_ms, offered=version)
-
-
-def _probing(link: Link, version: str, now_ms: int, policy: Policy, to: LinkPhase) -> LinkStep:
-    asking = _asking(link, version, now_ms + policy.probe_limit_ms, to)
-    return LinkStep(asking, (RequestDiscover(asking.serial, version),))
-
-
-def probe(link: Link, heard: i.TransportOpened, policy: Policy, to: LinkPhase) -> LinkStep:
-    """Ask which era the server is of, at the version we prefer. Rule: LIFE-27."""
-    return _probing(link, policy.modern_versions[0], heard.now_ms, policy, to)
-
-
-def probe_listed(link: Link, heard: Failed, policy: Policy, to: LinkPhase) -> LinkStep:
-    """Ask again, at a version that the error listed. Rule: LIFE-24."""
-    version = shared(policy.modern_versions, heard.failure.supported)
-    assert version is not None  # the guard says so
-    return _probing(evolve(link, retried=True), version, heard.now_ms, policy, to)
-
-
-def _shaking(link: Link, version: str, now_ms: int, policy: Policy, to: LinkPhase) -> LinkStep:
-    asking = _asking(link, version, now_ms + policy.handshake_limit_ms, to)
-    return LinkStep(asking, (RequestInitialize(asking.serial, version),))
-
-
-def shake(link: Link, heard: i.LinkInput, policy: Policy, to: LinkPhase) -> LinkStep:
-    """Open a legacy session at the version we prefer. Rule: LIFE-01, LIFE-04."""
-    return _shaking(link, policy.legacy_versions[0], heard.now_ms, policy, to)
-
-
-def shake_listed(
-    link: Link, heard: i.DiscoverAnswered | i.DiscoverFailed, policy: Policy, to: LinkPhase
-) -> LinkStep:
-    """Open a legacy session at a version the server listed, if it listed any (D-04)."""
-    listed = heard.supported if isinstance(heard, i.DiscoverAnswered) else heard.failure.supported
-    version = shared(policy.legacy_versions, listed) or policy.legacy_versions[0]
-    return _shaking(link, version, heard.now_ms, policy, to)
-
-
-def go_modern(link: Link, heard: i.DiscoverAnswered, policy: Policy, to: LinkPhase) -> LinkStep:
-    """The server is modern, and stays so. Rule: LIFE-26, LIFE-28, LIFE-36."""
-    version = shared(policy.modern_versions, heard.supported) or ""
-    return LinkStep(
-        evolve(
-            link,
-            phase=to,
-            limit_at_ms=None,
-            live_at_ms=heard.now_ms,
-            era=Era.MODERN,
-            version=version,
-            capabilities=heard.capabilities,
-        )
-    )
-
-
-def go_legacy(link: Link, heard: i.InitializeAnswered, _: Policy, to: LinkPhase) -> LinkStep:
-    """The session stands; ``initialized`` is sent before any list request. Rule: LIFE-03."""
-    live = evolve(
-        link,
-        phase=to,
-        limit_at_ms=None,
-        live_at_ms=heard.now_ms,
-        era=Era.LEGACY,
-        version=heard.version,
-        capabilities=heard.capabilities,
-    )
-    return LinkStep(live, (SendInitialized(heard.version),))
 
 
 def nothing(link: Link, _: object, __: Policy, ___: LinkPhase) -> LinkStep:

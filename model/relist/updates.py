@@ -1,0 +1,311 @@
+"""Which resources somebody wants to hear of, and how far that stands. Rule: RES-03 to RES-07.
+
+The caller's wishes are the only record that outlives a link (SUB-39). In the modern era one
+subscription of its own carries all of them, so that a change of wishes never disturbs that of the
+lists; in the legacy era each resource is subscribed to by a request. Nothing here touches a list
+(RES-01): an update only tells which content is out of date.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from attrs import evolve, frozen
+
+from relist import inputs as i
+from relist.effects import (
+    CancelListen,
+    CancelSubscribe,
+    CancelUpdates,
+    ContentChanged,
+    ContentUncovered,
+    ListenEffect,
+    Note,
+    OpenListen,
+    OpenUpdates,
+    RequestSubscribe,
+    RequestUnsubscribe,
+    UpdatesEffect,
+)
+from relist.errors import ImpossibleAct
+from relist.failures import FailureClass, classify_page
+from relist.freshness import earliest, reached
+from relist.inputs import ListenInput, UpdatesInput
+from relist.machine import step_listen
+from relist.policy import Policy
+from relist.resources import contains
+from relist.values import Carrier, Era, Failure, Link, LinkPhase, Listen, Topic, new_listen
+
+NOTHING: frozenset[str] = frozenset()
+
+
+@frozen
+class Asked:
+    """A legacy request that is on its way: to subscribe, or (``undo``) to end a subscription."""
+
+    uri: str
+    serial: int
+    undo: bool
+    limit_at_ms: int
+
+
+@frozen
+class Updates:
+    """What is wanted, and what stands on the link of this ``epoch`` (None: on none).
+
+    ``held`` are the legacy subscriptions that were granted, ``refused`` those that will not be,
+    ``resting`` those that are tried again when due.
+    """
+
+    wanted: frozenset[str]
+    epoch: int | None
+    listen: Listen
+    asked: tuple[Asked, ...]
+    held: frozenset[str]
+    refused: frozenset[str]
+    resting: frozenset[str]
+    due_at_ms: int | None
+    failures: int
+    serial: int
+
+
+class UpdatesStep(NamedTuple):
+    """What became of it, and what it asks for, in order."""
+
+    state: Updates
+    effects: tuple[UpdatesEffect, ...] = ()
+
+
+NO_UPDATES = Updates(NOTHING, None, new_listen(), (), NOTHING, NOTHING, NOTHING, None, 0, 0)
+"""Nobody wants to hear of anything."""
+
+
+def covered_uris(updates: Updates) -> frozenset[str]:
+    """The resources whose updates would reach us now. Rule: SUB-05, SUB-08."""
+    granted = (topic for topic in updates.listen.granted if isinstance(topic, str))
+    return updates.held.union(granted)
+
+
+def updates_deadline_ms(updates: Updates) -> int | None:
+    """When this wants a TimePassed."""
+    listen = updates.listen
+    deadline = earliest(earliest(listen.limit_at_ms, listen.due_at_ms), updates.due_at_ms)
+    for asked in updates.asked:
+        deadline = earliest(deadline, asked.limit_at_ms)
+    return deadline
+
+
+# --- the link -------------------------------------------------------------------------------------
+
+
+def follow(updates: Updates, link: Link, now_ms: int, policy: Policy) -> UpdatesStep:
+    """Stand on this link: subscribe again on a new one, drop all with a lost one.
+
+    Only where the server declared ``subscribe``. Rule: CAP-08 to CAP-10, RES-07, SUB-24, SUB-39.
+    """
+    epoch = link.epoch if link.phase is LinkPhase.LIVE and link.capabilities.subscribe else None
+    if epoch == updates.epoch:
+        return UpdatesStep(updates)
+    stands = link.phase is LinkPhase.LIVE and link.epoch == updates.epoch
+    dropped, lost = _drop(updates, now_ms, policy, stands=stands)
+    state, asked = _ask(evolve(dropped, epoch=epoch), link, now_ms, policy)
+    return UpdatesStep(state, (*lost, *asked))
+
+
+def _drop(updates: Updates, now_ms: int, policy: Policy, *, stands: bool) -> UpdatesStep:
+    """Nothing stands any more; on a link that does, what the server offered no more is ended."""
+    none: frozenset[Topic] = NOTHING
+    unwanted = i.PushWanted(none, Carrier.SUBSCRIPTION, now_ms)
+    quiet, ended = _listen(updates, unwanted if stands else i.PushReleased(now_ms), policy)
+    bare = evolve(
+        quiet,
+        asked=(),
+        held=NOTHING,
+        refused=NOTHING,
+        resting=NOTHING,
+        due_at_ms=None,
+        failures=0,
+    )
+    return UpdatesStep(bare, (*ended, *_uncovered(updates.held)))
+
+
+def _uncovered(uris: Iterable[str]) -> tuple[ContentUncovered, ...]:
+    lost = frozenset(uris)
+    return (ContentUncovered(lost),) if lost else ()
+
+
+# --- hearing --------------------------------------------------------------------------------------
+
+
+def hear(updates: Updates, heard: UpdatesInput, link: Link, policy: Policy) -> UpdatesStep:
+    """What becomes of the subscriptions on hearing this. Pure and total.
+
+    Raises ImpossibleAct for more wishes than ``policy.subscriptions_max``.
+    """
+    match heard:
+        case i.SubscribeWanted():
+            return _want(updates, heard, link, policy)
+        case i.UnsubscribeWanted():
+            others = updates.wanted - {heard.uri}
+            return _ask(evolve(updates, wanted=others), link, heard.now_ms, policy)
+        case i.UpdatesOpened():
+            opened = i.PushOpened(heard.serial, heard.uris, heard.now_ms)
+            return _listen(updates, opened, policy)
+        case i.UpdatesEnded():
+            return _listen(updates, i.PushEnded(heard.serial, heard.failure, heard.now_ms), policy)
+        case i.SubscribeAnswered():
+            return _answered(updates, heard, link, policy)
+        case i.SubscribeFailed():
+            return _failed(updates, heard, link, policy)
+        case i.UpdateHeard():
+            return UpdatesStep(updates, tuple(_update(updates, heard, link)))
+        case i.TimePassed():
+            return _time(updates, heard, link, policy)
+
+
+def _want(updates: Updates, heard: i.SubscribeWanted, link: Link, policy: Policy) -> UpdatesStep:
+    wanted = updates.wanted | {heard.uri}
+    if len(wanted) > policy.subscriptions_max:
+        raise ImpossibleAct(
+            f"SubscribeWanted.uri is one more than policy.subscriptions_max"
+            f" ({policy.subscriptions_max})"
+        )
+    asked = evolve(updates, wanted=wanted, refused=updates.refused - {heard.uri})
+    return _ask(asked, link, heard.now_ms, policy)
+
+
+def _time(updates: Updates, heard: i.TimePassed, link: Link, policy: Policy) -> UpdatesStep:
+    state, effects = _listen(updates, heard, policy)
+    for asked in updates.asked:
+        if reached(asked.limit_at_ms, heard.now_ms):
+            silence = Failure("no answer", timed_out=True)
+            failed = i.SubscribeFailed(asked.serial, silence, heard.now_ms)
+            state, more = _failed(state, failed, link, policy)
+            effects += (CancelSubscribe(asked.serial), *more)
+    if reached(state.due_at_ms, heard.now_ms):
+        rested = evolve(state, resting=NOTHING, due_at_ms=None)
+        state, more = _ask(rested, link, heard.now_ms, policy)
+        effects += more
+    return UpdatesStep(state, effects)
+
+
+def _update(updates: Updates, heard: i.UpdateHeard, link: Link) -> Iterator[UpdatesEffect]:
+    """An update concerns one resource, which may lie below a subscribed one.
+
+    Rule: RES-01, RES-05, RES-17, SUB-10, SUB-14 to SUB-16.
+    """
+    if link.era is Era.MODERN:
+        stream, newest = updates.listen.stream, updates.listen.serial
+        if heard.serial is None:
+            yield Note("SUB-15", "update without a subscription id")
+        elif heard.serial == newest != stream and updates.listen.limit_at_ms is not None:
+            yield Note("SUB-16", "update before its acknowledgement", (heard.serial,))
+        elif heard.serial != stream:
+            yield Note("SUB-14", "update of a foreign or finished subscription", (heard.serial,))
+            return
+    if not any(heard.uri == uri or contains(uri, heard.uri) for uri in updates.wanted):
+        yield Note("RES-17", "update of a resource that nobody asked about")
+        return
+    yield ContentChanged(heard.uri)
+
+
+# --- asking: modern -------------------------------------------------------------------------------
+
+
+def _ask(updates: Updates, link: Link, now_ms: int, policy: Policy) -> UpdatesStep:
+    """Ask for what is wanted and not asked for yet, and give up what is not wanted any more."""
+    if updates.epoch is None:
+        return UpdatesStep(updates)
+    if link.era is Era.MODERN:
+        topics: frozenset[Topic] = updates.wanted
+        wanted = i.PushWanted(topics, Carrier.SUBSCRIPTION, now_ms)
+        return _listen(updates, wanted, policy)
+    return _request(updates, now_ms, policy)
+
+
+def _listen(updates: Updates, heard: ListenInput, policy: Policy) -> UpdatesStep:
+    """The listen chart, with a stream of its own. Rule: RES-04, SUB-08, SUB-12, SUB-34.
+
+    What a stream carried that ended, or was taken over, may have been missed.
+    """
+    before = updates.listen
+    listen, told = step_listen(before, heard, policy)
+    state = updates if listen is before else evolve(updates, listen=listen)
+    ended = before.granted if listen.stream != before.stream else before.granted - listen.granted
+    lost = _uncovered(topic for topic in ended if isinstance(topic, str))
+    return UpdatesStep(state, (*map(_of_updates, told), *lost))
+
+
+def _of_updates(told: ListenEffect) -> UpdatesEffect:
+    match told:
+        case OpenListen():
+            uris = frozenset(topic for topic in told.topics if isinstance(topic, str))
+            return OpenUpdates(told.serial, uris)
+        case CancelListen():
+            return CancelUpdates(told.serial)
+        case Note():
+            return told
+
+
+# --- asking: legacy -------------------------------------------------------------------------------
+
+
+def _request(updates: Updates, now_ms: int, policy: Policy) -> UpdatesStep:
+    """One request for each resource, one at a time for the same. Rule: RES-03, SUB-37."""
+    busy = {asked.uri for asked in updates.asked}
+    missing = updates.wanted - updates.held - updates.refused - updates.resting - busy
+    surplus = updates.held - updates.wanted - busy
+    if not (missing or surplus):
+        return UpdatesStep(updates)
+    serial, limit_at_ms = updates.serial, now_ms + policy.request_limit_ms
+    asked, effects = list(updates.asked), list[UpdatesEffect]()
+    for uri in sorted(missing | surplus):
+        serial += 1
+        undo = uri in surplus
+        asked.append(Asked(uri, serial, undo, limit_at_ms))
+        effects.append((RequestUnsubscribe if undo else RequestSubscribe)(serial, uri))
+    return UpdatesStep(evolve(updates, asked=tuple(asked), serial=serial), tuple(effects))
+
+
+def _take(updates: Updates, serial: int) -> tuple[Updates, Asked] | None:
+    """The request with this serial, which is not on its way any more; None if it was not."""
+    found = next((asked for asked in updates.asked if asked.serial == serial), None)
+    if found is None:
+        return None
+    rest = tuple(asked for asked in updates.asked if asked is not found)
+    return evolve(updates, asked=rest), found
+
+
+_LATE = "late for the resource subscriptions"
+
+
+def _answered(
+    updates: Updates, heard: i.SubscribeAnswered, link: Link, policy: Policy
+) -> UpdatesStep:
+    taken = _take(updates, heard.serial)
+    if taken is None:
+        return UpdatesStep(updates, (Note("ATOM-13", _LATE, (heard.serial,)),))
+    state, asked = taken
+    held = state.held - {asked.uri} if asked.undo else state.held | {asked.uri}
+    return _ask(evolve(state, held=held, failures=0), link, heard.now_ms, policy)
+
+
+def _failed(updates: Updates, heard: i.SubscribeFailed, link: Link, policy: Policy) -> UpdatesStep:
+    """A passing failure is tried again after a backoff, any other not on this link."""
+    taken = _take(updates, heard.serial)
+    if taken is None:
+        return UpdatesStep(updates, (Note("ATOM-13", _LATE, (heard.serial,)),))
+    state, asked = taken
+    if asked.undo:  # whether it still stands is unknown: treat it as gone
+        state = evolve(state, held=state.held - {asked.uri})
+    elif classify_page(heard.failure, asked.uri) is not FailureClass.TRANSIENT:
+        state = evolve(state, refused=state.refused | {asked.uri})
+    else:
+        failures = state.failures + 1
+        delay_ms = policy.backoff_ms(failures, "subscribe", asked.serial, heard.failure)
+        state = evolve(
+            state,
+            resting=state.resting | {asked.uri},
+            due_at_ms=heard.now_ms + delay_ms,
+            failures=failures,
+        )
+    return _ask(state, link, heard.now_ms, policy)
