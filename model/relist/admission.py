@@ -1,9 +1,10 @@
-"""The gate at call time: may this call be sent, on the list as it is now? Rule: CALL-01 to 28.
+"""The gate at call time: may this call be sent, on the list as it is now?
 
 A host keeps a ``Call`` for each thing the model wants done and asks ``admit`` until the verdict is
 final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog moved.
 CHECK means: validate the arguments against ``item`` and ask again with the outcome. ADMIT names the
-item; check and send use one and the same list. The gate never cancels a call that was sent.
+item; check and send use one and the same list. The gate never cancels a call that was sent: a list
+that changes meanwhile is no matter of it. Rule: CALL-07.
 """
 
 from enum import Enum
@@ -45,7 +46,7 @@ class Call:
     ``planned`` is the entry as the planner saw it. ``valid`` is the outcome of the last CHECK and
     ``checked`` the entry it was made against. ``asked`` is the last request serial when
     verification was asked for, ``failures`` the failures then; ``retried``: a rejection was
-    followed up once.
+    followed up once. Rule: CALL-21.
     """
 
     key: str
@@ -70,10 +71,11 @@ class Admission:
 
 
 def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admission:
-    """Judge a planned call against the catalog as it is now. Rule: CALL-01 to 03, CALL-05, CALL-06.
+    """Judge a planned call against the catalog as it is now.
 
-    Verification is met by any complete walk begun after it was asked for, spoiled or not, so that a
-    server which never stops chattering cannot starve calls (decision 12).
+    No lifetime and no earlier verdict excuses a call from it. Verification is met by any complete
+    walk begun after it was asked for, spoiled or not, so that a server which never stops chattering
+    cannot starve calls (decision 12). Rule: CALL-05, TTL-30.
     """
     if catalog.phase is Phase.UNSUPPORTED:
         return _refuse(call, Refusal.UNSUPPORTED)
@@ -97,7 +99,8 @@ def arguments_checked(call: Call, item: Item, valid: bool) -> Call:
 def proves_staleness(failure: Failure) -> bool:
     """Whether a rejected call hints at a stale list: not found, bad header, bad parameters.
 
-    At most a hint: tell the session ``StalenessProved``, which walks once. Rule: CALL-08 (D-42).
+    At most a hint: tell the session ``StalenessProved``, which walks once.
+    Rule: CALL-08, CALL-09, TTL-12 (D-42).
     """
     return failure.code in (METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH)
 
@@ -126,7 +129,7 @@ def _verified(catalog: Catalog, call: Call) -> Snapshot | None:
 
 
 def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
-    """In doubt, or merely expired or uncovered and older than ``verify_after_ms``."""
+    """In doubt, or merely expired or uncovered and older than ``verify_after_ms``. Rule: REC-10."""
     snapshot = catalog.snapshot
     if snapshot is None or catalog.doubt is not None:
         return True
@@ -136,7 +139,10 @@ def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
 
 
 def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
-    """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead."""
+    """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead.
+
+    What may go ahead after a failure is a matter of risk. Rule: CALL-05, CALL-06.
+    """
     if catalog.pacing.parked:
         return _refuse(call, Refusal.UNAUTHORIZED)
     if call.asked is None:
@@ -150,6 +156,10 @@ def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
 
 
 def _judge(listing: Snapshot, call: Call) -> Admission:
+    """Listed, the entry that was planned on, and its arguments checked against this very entry.
+
+    Rule: CALL-01 to CALL-03, CALL-19, CALL-22, CAP-11.
+    """
     item = next((item for item in listing.items if item.key == call.key), None)
     if item is None:
         return _refuse(call, Refusal.REMOVED)

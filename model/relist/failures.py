@@ -26,7 +26,8 @@ class FailureClass(Enum):
 def classify_page(failure: Failure, cursor: str | None) -> FailureClass:
     """What a failed page request means; ``cursor`` is the one it carried.
 
-    -32602 speaks of the cursor only when there was one. Rule: DISC-14.
+    -32602 speaks of the cursor only when there was one. An unknown method is one under any HTTP
+    status. Rule: DISC-14, CAP-20.
     """
     if failure.status in AUTHORIZATION_STATUSES:
         return FailureClass.AUTHORIZATION

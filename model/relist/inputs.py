@@ -240,7 +240,10 @@ class PushReleased:
 
 @frozen
 class PushOpened:
-    """The stream of this serial stands (acknowledged, or GET answered) for these channels."""
+    """The stream of this serial stands (acknowledged, or GET answered) for these channels.
+
+    What else came before it is of no matter. Rule: SUB-09.
+    """
 
     serial: int
     channels: frozenset[Channel]
@@ -263,7 +266,8 @@ class PushEnded:
 class NoticeHeard:
     """A list_changed notice arrived; ``serial`` is its subscription's, None when it has no tag.
 
-    An adapter reports a tag that belongs to no subscription of ours as serial 0. Rule: SUB-10.
+    It brings no content. An adapter reports a tag that belongs to no subscription of ours as
+    serial 0. Rule: NOTE-01, SUB-10.
     """
 
     channel: Channel

@@ -104,7 +104,10 @@ class ListenPhase(Enum):
 
 @_identity_hash
 class Phase(Enum):
-    """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty."""
+    """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty.
+
+    INITIALIZING lasts through probe, handshake and acknowledgement. Rule: STATE-11.
+    """
 
     DISCONNECTED = "disconnected"  # no link
     INITIALIZING = "initializing"  # a link, but listing is not allowed yet
@@ -158,7 +161,8 @@ class Scope(Enum):
 class Item:
     """One entry of a catalog: its key (name, URI or template) and its canonical JSON.
 
-    Equality is byte equality: parsed JSON is not compared, since Python takes True for 1.
+    Equality is byte equality: case counts in keys, and every field of the entry counts. Parsed JSON
+    is not compared, since Python takes True for 1. Rule: DISC-28, RES-14.
     """
 
     key: str
@@ -177,7 +181,7 @@ Items = tuple[Item, ...]
 class Snapshot:
     """The result of one complete walk; ``walk`` is the serial of its first request.
 
-    Rule: ATOM-03, ATOM-04, ATOM-05.
+    Rule: ATOM-03, ATOM-04.
     """
 
     items: Items
@@ -219,7 +223,10 @@ class Walk:
 
 @frozen
 class Standing:
-    """What the link says. ``push``: listChanged is declared; ``covered``: push works now."""
+    """What the link says. ``push``: listChanged is declared; ``covered``: push works now.
+
+    Apart from what was listed, with a life of its own. Rule: CAP-21.
+    """
 
     epoch: int
     era: Era | None
@@ -290,6 +297,7 @@ class Link:
 
     ``era`` is the remembered verdict; ``offered`` the version of the request that is on its way and
     ``retried`` whether it corrects an earlier one. ``serial`` is the last request of this chart.
+    Version and capabilities are what the peer of this epoch said, and nothing else. Rule: CAP-23.
     """
 
     phase: LinkPhase

@@ -84,7 +84,10 @@ def of_another_epoch(link: Link, heard: OfEpoch, policy: Policy) -> bool:
 
 
 def probes(link: Link, heard: i.TransportOpened, policy: Policy) -> bool:
-    """A modern server is possible, so the era is asked for. Rule: LIFE-27, LIFE-33, LIFE-36."""
+    """A modern server is possible, so the era is asked for, though that is optional.
+
+    Rule: LIFE-25, LIFE-27, LIFE-33, LIFE-36, LIFE-38.
+    """
     return of_this_epoch(link, heard, policy) and not _legacy_known(link, policy)
 
 
@@ -157,7 +160,10 @@ class Verdict(Enum):
 
 
 def judge_probe(link: Link, failure: Failure, policy: Policy) -> Verdict:
-    """The exact fallback rules. Rule: LIFE-24, LIFE-29 to LIFE-35, D-04, D-05."""
+    """The exact fallback rules, and where there is nothing to fall back to.
+
+    Rule: LIFE-24, LIFE-29, LIFE-31, LIFE-32, LIFE-34, LIFE-35, LIFE-38, D-04, D-05.
+    """
     if failure.code == UNSUPPORTED_VERSION:
         if shared(policy.modern_versions, failure.supported) and not link.retried:
             return Verdict.CORRECT
@@ -223,6 +229,7 @@ def _failures(link: Link, now_ms: int, policy: Policy) -> int:
 
 
 def _opening(link: Link, now_ms: int, failures: int, policy: Policy, to: LinkPhase) -> Link:
+    """In a new epoch no version and no capability is known any more. Rule: LIFE-13, LIFE-36."""
     era = link.era if link.wire is Wire.HTTP else None  # a new process may be another server
     return evolve(
         link,

@@ -14,7 +14,10 @@ from relist.values import Catalog, Doubt, Pacing, Phase
 def _doubt(
     catalog: Catalog, why: Doubt, to: Phase, due_at_ms: int, *, covered: bool, exponent: int
 ) -> Step:
-    """A fresh list becomes stale. Its doubt opens the one window, whose end is never moved."""
+    """A fresh list becomes stale. Its doubt opens the one window, whose end is never moved.
+
+    Rule: ATOM-20.
+    """
     pacing = catalog.pacing
     return Step(
         Catalog(
@@ -45,10 +48,10 @@ def _doubt(
 
 
 def doubt_noticed(catalog: Catalog, heard: i.ListChangedHeard, policy: Policy, to: Phase) -> Step:
-    """A notice makes the list stale at once, whatever its lifetime. Rule: NOTE-02, NOTE-23.
+    """A notice makes the list stale at once, whatever its lifetime; a walk is only scheduled.
 
     Feedback is damped: a notice within one gap after a listing lengthens the next gap, a quiet gap
-    resets it (decision 3).
+    resets it (decision 3). Rule: NOTE-02, NOTE-19, NOTE-23, TTL-14.
     """
     listed, exponent = catalog.pacing.listed_at_ms, catalog.pacing.gap_exponent
     due_at_ms = heard.now_ms + policy.gather_ms
@@ -74,7 +77,10 @@ def cover_and_doubt(catalog: Catalog, heard: i.CoverageGained, policy: Policy, t
 
 
 def uncover_and_doubt(catalog: Catalog, heard: i.CoverageLost, policy: Policy, to: Phase) -> Step:
-    """A notice may have been missed. The walk waits a grace for push to come back. Rule: REC-06."""
+    """A notice may have been missed. The walk waits a grace for push to come back.
+
+    A stream that breaks within a session is no more than that. Rule: REC-04, REC-06.
+    """
     due_at_ms = heard.now_ms + policy.uncovered_grace_ms
     exponent = catalog.pacing.gap_exponent
     return _doubt(catalog, Doubt.UNCOVERED, to, due_at_ms, covered=False, exponent=exponent)
@@ -87,7 +93,10 @@ def doubt_early(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase)
 
 
 def keep_doubting(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
-    """Doubted already: duplicates and storms change nothing. Rule: NOTE-06, NOTE-08, FAIL-20."""
+    """Doubted already: duplicates and storms change nothing.
+
+    Rule: FAIL-20, NOTE-06, NOTE-08, SUB-35.
+    """
     if catalog.doubt is not None:
         return unchanged(catalog)
     return Step(evolve(catalog, doubt=Doubt.NOTICED))
@@ -99,7 +108,10 @@ def note_unheeded(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phas
 
 
 def _spoil(catalog: Catalog, why: Doubt, *, covered: bool) -> Step:
-    """The open walk cannot vouch for its result any more; it runs to its end. Rule: NOTE-07."""
+    """The open walk cannot vouch for its result any more; it runs to its end.
+
+    More than once spoils it no further. Rule: ATOM-08, NOTE-07.
+    """
     walk, news = open_walk(catalog), news_of_doubt(catalog, why)
     same_cover = covered is catalog.standing.covered
     if walk.spoiled and catalog.doubt is not None and same_cover:

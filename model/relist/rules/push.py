@@ -122,18 +122,24 @@ def _ask(listen: Listen, now_ms: int, policy: Policy, to: ListenPhase) -> Listen
 
 
 def ask_first(listen: Listen, heard: i.PushWanted, policy: Policy, to: ListenPhase) -> ListenStep:
-    """Ask for the channels before anything is listed. Rule: SUB-27 (D-14)."""
+    """Ask for the channels on each new link, before anything is listed (D-14).
+
+    Rule: SUB-24, SUB-27.
+    """
     wanted = evolve(listen, carrier=heard.carrier, channels=heard.channels, failures=0)
     return _ask(wanted, heard.now_ms, policy, to)
 
 
 def ask_again(listen: Listen, heard: i.TimePassed, policy: Policy, to: ListenPhase) -> ListenStep:
-    """A new request with a new serial. Rule: SUB-23, SUB-24, SUB-25."""
+    """A new request with a new serial. Rule: SUB-23, SUB-25."""
     return _ask(listen, heard.now_ms, policy, to)
 
 
 def admit(listen: Listen, heard: i.PushOpened, _: Policy, to: ListenPhase) -> ListenStep:
-    """What was both asked for and granted is covered. Rule: SUB-05 to SUB-07, SUB-40."""
+    """What was both asked for and granted is covered, without a limit from now on.
+
+    Rule: SUB-05 to SUB-07, SUB-29, SUB-40.
+    """
     extra = heard.channels - listen.channels
     notes: tuple[ListenEffect, ...] = ()
     if extra:

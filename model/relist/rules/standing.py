@@ -26,7 +26,7 @@ def depart(catalog: Catalog, _: i.LinkLost, __: Policy, to: Phase) -> Step:
 def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, to: Phase) -> Step:
     """What was private to the old partition is withdrawn at once; parking ends.
 
-    Rule: AUTH-03, AUTH-06, FAIL-06.
+    Rule: AUTH-03, AUTH-05, AUTH-06, FAIL-06.
     """
     state, effects = _unlink(catalog, to)
     foreign = heard.partition != catalog.standing.partition
@@ -47,6 +47,9 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
     """Drop what belongs to the link: open walk, candidate, coverage, timers.
 
     The legacy era doubts every list, the modern one only a list that push vouched for (decision 4).
+    No page and no cursor outlives the link; a wish does.
+
+    Rule: ATOM-12, ATOM-22, AUTH-11, DISC-11, FAIL-22.
     """
     walk, doubtful = catalog.walk, catalog.standing.era is Era.LEGACY or catalog.vouched
     news = news_of_doubt(catalog, Doubt.DISCONNECTED) if doubtful else ()
@@ -78,7 +81,10 @@ def _offered(catalog: Catalog, heard: Offer) -> Standing:
 
 
 def withdraw(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
-    """The kind is not declared: nothing of it is shown or asked for. Rule: CAP-13, CAP-18."""
+    """The kind is not declared: nothing of it is shown or asked for.
+
+    Rule: CAP-13, CAP-18, STATE-09.
+    """
     return _withdrawn(catalog, _offered(catalog, heard), to)
 
 
@@ -144,7 +150,10 @@ def _withdrawn(catalog: Catalog, standing: Standing, to: Phase) -> Step:
 
 
 def retire(catalog: Catalog, heard: i.PageFailed, _: Policy, to: Phase) -> Step:
-    """A declared kind whose method does not exist is unsupported, never empty. Rule: CAP-16."""
+    """A declared kind whose method does not exist is unsupported, never empty.
+
+    Rule: CAP-16, OBS-11.
+    """
     state, effects = _withdrawn(evolve(catalog, walk=None), catalog.standing, to)
     defect = Note("CAP-16", "declared kind has no list method", (catalog.kind.value, heard.serial))
     return Step(state, (*effects, defect))
