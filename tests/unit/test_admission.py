@@ -50,6 +50,7 @@ def refused(verdict: Admission) -> Refusal | None:
     return verdict.refusal
 
 
+@rule("TTL-30")
 @rule("CALL-01")
 @rule("CALL-22")
 def test_a_call_on_the_list_as_it_is_is_admitted_with_the_item_that_was_checked() -> None:
@@ -60,6 +61,7 @@ def test_a_call_on_the_list_as_it_is_is_admitted_with_the_item_that_was_checked(
     assert (admitted.verdict, admitted.item) == (Verdict.ADMIT, item("a"))
 
 
+@rule("CAP-11")
 @rule("CALL-01")
 @rule("CALL-19")
 def test_what_is_not_listed_any_more_is_not_called() -> None:
@@ -89,6 +91,7 @@ def test_a_change_of_another_entry_is_no_obstacle() -> None:
     assert ask(one, call).verdict is Verdict.ADMIT
 
 
+@rule("CALL-21")
 @rule("CALL-02")
 def test_who_does_not_say_what_was_planned_needs_the_very_generation() -> None:
     one = fresh()
@@ -251,6 +254,7 @@ def test_no_other_rejection_repeats_a_call(code: int | None) -> None:
     assert refused(verdict) is Refusal.REJECTED
 
 
+@rule("TTL-12")
 @rule("CALL-08")
 @rule("CALL-09")
 @pytest.mark.parametrize(

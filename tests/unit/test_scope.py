@@ -33,6 +33,7 @@ def test_whatever_lists_may_differ_by_is_in_the_key() -> None:
     assert len(others) == 4
 
 
+@rule("TTL-24")
 @rule("TTL-23")
 @rule("AUTH-03")
 def test_a_private_list_stays_in_its_partition_and_a_public_one_may_be_shared() -> None:

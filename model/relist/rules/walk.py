@@ -48,9 +48,9 @@ def want(catalog: Catalog, heard: i.WishInput, _: Policy, __: Phase) -> Step:
 def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) -> Step:
     """Open a walk at the first page, without a cursor, whatever was the cause.
 
-    It asks the server; the published list is readable meanwhile. A parked catalog stays parked until
-    the server answers: an explicit refresh is one try. Rule: ATOM-06, ATOM-18, DISC-02, DISC-18,
-    NOTE-22, TTL-19, TTL-38.
+    It asks the server; the published list is readable meanwhile. A parked catalog stays parked
+    until the server answers: an explicit refresh is one try. Rule: ATOM-06, ATOM-18, DISC-02,
+    DISC-18, NOTE-22, TTL-19, TTL-38.
     """
     serial, now_ms = catalog.serial + 1, heard.now_ms
     walk = Walk(
