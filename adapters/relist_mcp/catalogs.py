@@ -51,7 +51,7 @@ class Catalogs:
     def __init__(self, target: Target, policy: Policy) -> None:
         self._target = target
         self._core = Relist(target.wire, policy)
-        self._voice = Voice(CLIENT_INFO, {})
+        self._voice = Voice(CLIENT_INFO, {})  # no handlers, so no capabilities (LIFE-16)
         self._inbox: deque[SessionInput] = deque()
         self._told = 0
         self._fed = 0
@@ -148,7 +148,8 @@ class Catalogs:
         """Call a tool, once the link is live.
 
         Raises NotConnected if the link is closed, parked, refused or just lost, and MCPError for an
-        error answer, a lost transport, or a result of the wrong shape.
+        error answer, a lost transport, or a result of the wrong shape. A result that tells of an
+        error is returned: it is for whoever wanted the call. Rule: CALL-25.
         """
         while not self._is_live():
             if self._core.session.link.phase in _ENDED:
@@ -274,7 +275,7 @@ class Catalogs:
 
 
 def _log(effect: Effect) -> None:
-    """What the peer sent is not logged, only how much."""
+    """What the peer sent is not logged, only how much. Rule: OBS-06."""
     if isinstance(effect, e.Publish):
         kind, listed = effect.kind.value, effect.snapshot
         logger.debug(

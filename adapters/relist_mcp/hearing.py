@@ -48,7 +48,10 @@ GivenUp = e.AbandonWalk | e.CancelListen | e.CancelUpdates | e.CancelSubscribe
 
 
 def request_id(effect: RequestEffect | GivenUp) -> str:
-    """The wire id of a request: never reused on a link, and never one the SDK would mint."""
+    """The wire id of a request: never used twice, and never one the SDK would mint.
+
+    Rule: LIFE-14, LIFE-15.
+    """
     match effect:
         case e.RequestPage() | e.AbandonWalk():
             return f"relist/{effect.kind.value}/{effect.serial}"
@@ -81,7 +84,7 @@ class Hearing:
         """The id of a request that nobody awaits any more; None if it is not outstanding here.
 
         Its late answer is still told to the core, which knows it for late, unless it comes after
-        those of many others.
+        those of many others. Rule: FAIL-12.
         """
         wire_id = request_id(effect)
         if wire_id not in self._asked:
@@ -126,7 +129,7 @@ class Hearing:
             case e.OpenUpdates():
                 return i.UpdatesEnded(effect.serial, None, now_ms)
             case e.RequestSubscribe() | e.RequestUnsubscribe():
-                return i.SubscribeAnswered(effect.serial, now_ms)
+                return i.SubscribeAnswered(effect.serial, None, now_ms)
             case e.RequestDiscover():
                 if not is_object(result) or result.get("resultType", "complete") != "complete":
                     return i.DiscoverFailed(effect.serial, Failure("no discovery result"), now_ms)
@@ -144,6 +147,10 @@ class Hearing:
                 return i.InitializeAnswered(effect.serial, version, offered, now_ms)
 
     def _notice(self, message: JSONRPCNotification, now_ms: int) -> i.SessionInput | None:
+        """What a notification says, on whichever stream it came; None if it is none of ours.
+
+        Its params may be anything, or missing; nothing is answered. Rule: NOTE-15 to NOTE-18.
+        """
         params = message.params or {}
         channel = NOTICES.get(message.method)
         if channel is not None:
@@ -189,7 +196,10 @@ def _serial(wire_id: object, prefix: str) -> int:
 
 
 def _failure(message: JSONRPCError, exchange: Exchange | None) -> Failure:
-    """The failure behind an error frame, which over HTTP the SDK may have made up itself."""
+    """The failure behind an error frame, which over HTTP the SDK may have made up itself.
+
+    Goes by the body of a refusal, if it holds an error. Rule: LIFE-33.
+    """
     error = message.error.model_dump(mode="json")
     if exchange is None:
         return read_failure(error)
@@ -224,7 +234,7 @@ def _failed(effect: RequestEffect, failure: Failure, now_ms: int) -> i.SessionIn
         case e.OpenUpdates():
             return i.UpdatesEnded(effect.serial, failure, now_ms)
         case e.RequestSubscribe() | e.RequestUnsubscribe():
-            return i.SubscribeFailed(effect.serial, failure, now_ms)
+            return i.SubscribeAnswered(effect.serial, failure, now_ms)
         case e.RequestDiscover():
             return i.DiscoverFailed(effect.serial, failure, now_ms)
         case e.RequestInitialize():

@@ -79,7 +79,10 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
     # --- the four things that the SDK sends -------------------------------------------------------
 
     async def _ask(self, request: httpx2.Request, wire_id: WireId) -> httpx2.Response:
-        """A request. In the modern era the end of its stream is final: nothing can be resumed."""
+        """A request. In the modern era the end of its stream is final: nothing can be resumed.
+
+        Rule: FAIL-13, SUB-33.
+        """
         line = self._lines[wire_id] = Line()
         _asking.set((wire_id, line))
         outcome = await self._send(request, line)
@@ -178,7 +181,10 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         return _Outcome(refusal, response.status_code, error)
 
     def _not_found(self, request: httpx2.Request, error: object) -> None:
-        """A 404 within a session ends it, unless it says that a method or GET is not served."""
+        """A 404 within a session ends it, unless it says that a method or GET is not served.
+
+        Rule: CAP-20, LIFE-12.
+        """
         unserved = request.method == HTTPMethod.GET and not self._streamed
         unknown = is_object(error) and error.get("code") == METHOD_NOT_FOUND
         if not (unserved or unknown):

@@ -1,4 +1,4 @@
-"""From effects to JSON-RPC frames, in the manner of the era. Rule: LIFE-07, LIFE-20 to LIFE-23."""
+"""From effects to JSON-RPC frames, in the manner of the era."""
 
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ RequestEffect = (
 
 
 class Frame(NamedTuple):
-    """One message to send, and the headers that go with it over HTTP."""
+    """One message to send, never a batch, and its headers over HTTP. Rule: LIFE-09."""
 
     message: JSONRPCRequest | JSONRPCNotification
     headers: dict[str, str]
@@ -48,11 +48,11 @@ class Voice:
         self._version = ""
 
     def settle(self, era: Era | None, version: str) -> None:
-        """From now on speak in this era and version."""
+        """From now on speak in this era and version. Rule: LIFE-06."""
         self._era, self._version = era, version
 
     def meta(self, version: str) -> dict[str, Any]:
-        """The metadata that each modern request carries."""
+        """The metadata that each modern request carries. Rule: LIFE-20, LIFE-21."""
         return {
             PROTOCOL_VERSION_META_KEY: version,
             CLIENT_INFO_META_KEY: self._client_info,
@@ -65,6 +65,7 @@ class Voice:
         """Params and headers of an ordinary request, in the manner of the era in force.
 
         ``name`` is what the request is about: a tool, prompt or resource.
+        Rule: DISC-34, LIFE-07, LIFE-22, LIFE-23.
         """
         headers = {MCP_PROTOCOL_VERSION_HEADER: self._version}
         if self._era is not Era.MODERN:
@@ -75,7 +76,7 @@ class Voice:
         return {**params, "_meta": self.meta(self._version)}, headers
 
     def request(self, request_id: str, effect: RequestEffect) -> Frame:
-        """The request that an effect asks for."""
+        """The request that an effect asks for. Rule: LIFE-01, SUB-02, SUB-03."""
         match effect:
             case e.RequestDiscover():
                 method, version = "server/discover", effect.version

@@ -19,7 +19,10 @@ _CONNECT_TIMEOUT_S = 30.0
 
 @frozen
 class Stdio:
-    """A server that is started as a process: its command line and extra environment."""
+    """A server that is started as a process: its command line and extra environment.
+
+    Credentials go there, since there is no other way to it. Rule: AUTH-10.
+    """
 
     command: Sequence[str]
     env: Mapping[str, str] = field(factory=dict[str, str], repr=False)
@@ -37,7 +40,8 @@ class Stdio:
 
 @frozen
 class Http:
-    """A Streamable HTTP endpoint; ``headers`` go with every request and are never logged.
+    """A Streamable HTTP endpoint; ``headers`` (also of authorization) go with every request and
+    are never logged. Rule: AUTH-02.
 
     ``transport`` makes the httpx2 transport to use: for proxies, certificates, tests.
     """

@@ -1,20 +1,26 @@
-"""The gate at call time: may this call be sent, on the list as it is now? Rule: CALL-01 to 28.
+"""The gate at call time: may this call be sent, on the list as it is now?
 
 A host keeps a ``Call`` for each thing the model wants done and asks ``admit`` until the verdict is
 final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog moved.
 CHECK means: validate the arguments against ``item`` and ask again with the outcome. ADMIT names the
-item; check and send use one and the same list. The gate never cancels a call that was sent.
+item; check and send use one and the same list. The gate never cancels a call that was sent: a list
+that changes meanwhile is no matter of it. Rule: CALL-07.
 """
 
 from enum import Enum
 
 from attrs import evolve, frozen
 
-from relist.failures import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND
+from relist.failures import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+)
 from relist.freshness import reached
 from relist.policy import Policy, Risk
 from relist.surface import Adoption
-from relist.values import Catalog, Failure, Item, Phase, Snapshot
+from relist.values import Catalog, Failure, Item, Kind, Parked, Phase, Snapshot
 
 
 class Verdict(Enum):
@@ -46,7 +52,7 @@ class Call:
     ``planned`` is the entry as the planner saw it. ``valid`` is the outcome of the last CHECK and
     ``checked`` the entry it was made against. ``asked`` is the last request serial when
     verification was asked for, ``failures`` the failures then; ``retried``: a rejection was
-    followed up once.
+    followed up once. Rule: CALL-21.
     """
 
     key: str
@@ -70,6 +76,9 @@ class Admission:
     refusal: Refusal | None = None
 
 
+_UNGATED = (Kind.RESOURCES, Kind.TEMPLATES)
+
+
 def plan(adoption: Adoption, key: str, risk: Risk = Risk.SIDE_EFFECTS) -> Call:
     """A call planned on the surface that the model was given. Rule: ATOM-16, CALL-21.
 
@@ -82,13 +91,19 @@ def plan(adoption: Adoption, key: str, risk: Risk = Risk.SIDE_EFFECTS) -> Call:
 
 
 def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admission:
-    """Judge a planned call against the catalog as it is now. Rule: CALL-01 to 03, CALL-05, CALL-06.
+    """Judge a planned call against the catalog as it is now.
 
-    Verification is met by any complete walk begun after it was asked for, spoiled or not, so that a
-    server which never stops chattering cannot starve calls (decision 12).
+    No lifetime and no earlier verdict excuses a call from it. Verification is met by any complete
+    walk begun after it was asked for, spoiled or not, so that a server which never stops chattering
+    cannot starve calls (decision 12). A resource that is not listed may still be there, so it is
+    refused only where the server has no resources at all.
+
+    Rule: CALL-05, CALL-24, RES-13, TTL-30.
     """
     if catalog.phase is Phase.UNSUPPORTED:
         return _refuse(call, Refusal.UNSUPPORTED)
+    if catalog.kind in _UNGATED:
+        return Admission(Verdict.ADMIT, call, _listed(catalog.snapshot, call.key))
     listing = _verified(catalog, call)
     if listing is None:
         listing = catalog.snapshot
@@ -106,12 +121,23 @@ def arguments_checked(call: Call, item: Item, valid: bool) -> Call:
     return evolve(call, checked=item, valid=valid)
 
 
-def proves_staleness(failure: Failure) -> bool:
+_HINTS = {
+    Kind.TOOLS: {METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH},
+    Kind.PROMPTS: {INVALID_PARAMS},
+    Kind.RESOURCES: {INVALID_PARAMS, RESOURCE_NOT_FOUND},
+    Kind.TEMPLATES: {INVALID_PARAMS, RESOURCE_NOT_FOUND},
+}
+
+
+def proves_staleness(failure: Failure, kind: Kind) -> bool:
     """Whether a rejected call hints at a stale list: not found, bad header, bad parameters.
 
-    At most a hint: tell the session ``StalenessProved``, which walks once. Rule: CALL-08 (D-42).
+    At most a hint: tell the session ``StalenessProved``, which walks once. A resource that is not
+    found is -32602, from servers of earlier revisions -32002.
+
+    Rule: CALL-08, CALL-09, RES-11, RES-12, TTL-12 (D-20, D-42).
     """
-    return failure.code in (METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH)
+    return failure.code in _HINTS[kind]
 
 
 def after_rejection(catalog: Catalog, call: Call, failure: Failure) -> Admission:
@@ -138,7 +164,7 @@ def _verified(catalog: Catalog, call: Call) -> Snapshot | None:
 
 
 def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
-    """In doubt, or merely expired or uncovered and older than ``verify_after_ms``."""
+    """In doubt, or merely expired or uncovered and older than ``verify_after_ms``. Rule: REC-10."""
     snapshot = catalog.snapshot
     if snapshot is None or catalog.doubt is not None:
         return True
@@ -148,8 +174,11 @@ def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
 
 
 def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
-    """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead."""
-    if catalog.pacing.parked:
+    """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead.
+
+    What may go ahead after a failure is a matter of risk. Rule: CALL-05, CALL-06.
+    """
+    if catalog.pacing.parked is Parked.AUTHORIZATION:
         return _refuse(call, Refusal.UNAUTHORIZED)
     if call.asked is None:
         asked = evolve(call, asked=catalog.serial, failures=catalog.pacing.failures)
@@ -162,7 +191,11 @@ def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
 
 
 def _judge(listing: Snapshot, call: Call) -> Admission:
-    item = next((item for item in listing.items if item.key == call.key), None)
+    """Listed, the entry that was planned on, and its arguments checked against this very entry.
+
+    Rule: CALL-01 to CALL-03, CALL-19, CALL-22, CAP-11.
+    """
+    item = _listed(listing, call.key)
     if item is None:
         return _refuse(call, Refusal.REMOVED)
     if item.key in listing.ambiguous:
@@ -174,6 +207,11 @@ def _judge(listing: Snapshot, call: Call) -> Admission:
     if not call.valid:
         return _refuse(call, Refusal.INVALID)
     return Admission(Verdict.ADMIT, call, item)
+
+
+def _listed(listing: Snapshot | None, key: str) -> Item | None:
+    items = () if listing is None else listing.items
+    return next((item for item in items if item.key == key), None)
 
 
 def _refuse(call: Call, why: Refusal) -> Admission:

@@ -10,7 +10,10 @@ other and leave nothing out. A cell that is not declared stands in CATALOG_DEFAU
     a failed or spoiled walk -> STALE; a lost link -> DISCONNECTED, a new one -> INITIALIZING
 
 DISCOVERING and REFRESHING are *walking*: exactly one open walk with exactly one outstanding
-request, so single flight is structural. No other phase holds any.
+request, so single flight is structural. No other phase holds any. Whatever
+happened, a catalog whose server is quiet and answers ends in FRESH.
+
+Rule: STATE-01 to STATE-04, ATOM-14.
 """
 
 from functools import reduce
@@ -97,6 +100,7 @@ class CatalogChart(StateMachine):
     )
 
     # Wishes: a read is served by what is fresh or by the open walk, the others by a later walk.
+    # They work without any notice (NOTE-09), and many of them ask for one walk.
     read_wanted = (
         fresh.to(refreshing, cond="expired", on="begin")
         | _stay(fresh, cond="unexpired")
@@ -137,6 +141,7 @@ class CatalogChart(StateMachine):
         _stay(*_walking, cond="late", on="note_late")
         | _go(*_walking, to=stale, cond="transient", on="fail")
         | _go(*_walking, to=stale, cond="unauthorized", on="park")
+        | _go(*_walking, to=stale, cond="unmendable", on="give_in")
         | _go(*_walking, to=stale, cond="dead_cursor", on="start_over")
         | _go(*_walking, to=unsupported, cond="unknown_method", on="retire")
     )

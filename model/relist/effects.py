@@ -7,7 +7,10 @@ from relist.values import Doubt, Kind, Snapshot, Topic
 
 @frozen
 class RequestPage:
-    """Ask for one page; ``cursor`` None means the first page. Answer with this serial."""
+    """Ask for one page; ``cursor`` None means the first page. Answer with this serial.
+
+    No condition can be put to it. Rule: TTL-33.
+    """
 
     kind: Kind
     serial: int

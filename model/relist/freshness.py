@@ -1,11 +1,14 @@
-"""Lifetimes: from what a page says to the deadline of a snapshot. Rule: TTL-02 to 08, TTL-20."""
+"""Lifetimes: from what a page says to the deadline of a snapshot."""
 
 from relist.policy import Policy
 from relist.values import Era, Walk
 
 
 def lifetime_ms(raw: object, policy: Policy) -> int | None:
-    """A peer's ``ttlMs`` as a safe lifetime: None when missing, 0 when negative or no integer."""
+    """A peer's ``ttlMs`` as a safe lifetime: None when missing, 0 when negative or no integer.
+
+    0 is over on arrival. Rule: TTL-04, TTL-07, TTL-08.
+    """
     if raw is None:
         return None
     if isinstance(raw, bool) or not isinstance(raw, int):
@@ -21,7 +24,7 @@ def earliest(one: int | None, other: int | None) -> int | None:
 
 
 def reached(at_ms: int | None, now_ms: int) -> bool:
-    """Whether this moment has come; None never does. It has at the very millisecond."""
+    """Whether this moment has come; None never does. It has at the millisecond. Rule: TTL-02."""
     return at_ms is not None and now_ms >= at_ms
 
 
@@ -29,7 +32,10 @@ def snapshot_deadline_ms(walk: Walk, era: Era | None, vouched: bool, policy: Pol
     """When the list of this walk expires; None means not before a notice.
 
     The minimum over pages of receipt plus lifetime. A page without one lives as long as push
-    vouches for it, else as long as policy says. A legacy peer's lifetimes mean nothing (TTL-32).
+    vouches for it, else as long as policy says, since no push does not mean no change; push without
+    a notice lengthens no lifetime. A legacy peer's lifetimes mean nothing.
+
+    Rule: CAP-07, TTL-06, TTL-15, TTL-16, TTL-32 (D-16).
     """
     named = walk.expires_at_ms if era is Era.MODERN else None
     if vouched or walk.bare_at_ms is None or policy.unvouched_lifetime_ms is None:

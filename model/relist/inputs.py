@@ -248,7 +248,10 @@ class PushReleased:
 
 @frozen
 class PushOpened:
-    """The stream of this serial stands (acknowledged, or GET answered) for these topics."""
+    """The stream of this serial stands (acknowledged, or GET answered) for these topics.
+
+    What else came before it is of no matter. Rule: SUB-09.
+    """
 
     serial: int
     topics: frozenset[Topic]
@@ -303,18 +306,10 @@ class UpdatesEnded:
 
 @frozen
 class SubscribeAnswered:
-    """A legacy ``resources/subscribe`` or ``resources/unsubscribe`` was granted."""
+    """A legacy ``resources/subscribe`` or ``unsubscribe`` was granted (no failure), or failed."""
 
     serial: int
-    now_ms: int
-
-
-@frozen
-class SubscribeFailed:
-    """A legacy ``resources/subscribe`` or ``resources/unsubscribe`` failed."""
-
-    serial: int
-    failure: Failure
+    failure: Failure | None
     now_ms: int
 
 
@@ -351,7 +346,8 @@ class TaskBegan:
 class NoticeHeard:
     """A list_changed notice arrived; ``serial`` is its subscription's, None when it has no tag.
 
-    An adapter reports a tag that belongs to no subscription of ours as serial 0. Rule: SUB-10.
+    It brings no content. An adapter reports a tag that belongs to no subscription of ours as
+    serial 0. Rule: NOTE-01, SUB-10.
     """
 
     channel: Channel
@@ -371,7 +367,7 @@ PageAnswer = PageArrived | PageFailed
 LinkAnswer = DiscoverAnswered | DiscoverFailed | InitializeAnswered | InitializeFailed
 TransportInput = TransportOpened | TransportLost | SessionExpired
 UpdatesWish = SubscribeWanted | UnsubscribeWanted
-UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | SubscribeFailed | UpdateHeard
+UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | UpdateHeard
 
 CatalogInput = (
     LinkOpened
@@ -387,20 +383,14 @@ CatalogInput = (
     | TimePassed
     | PageAnswer
 )
+LinkWish = ConnectWanted | CloseWanted
 LinkInput = (
-    ConnectWanted
-    | CloseWanted
-    | TransportInput
-    | CredentialsChanged
-    | DiscoveryWanted
-    | LinkAnswer
-    | TimePassed
+    LinkWish | TransportInput | CredentialsChanged | DiscoveryWanted | LinkAnswer | TimePassed
 )
 ListenInput = PushWanted | PushReleased | PushOpened | PushEnded | TimePassed
 UpdatesInput = UpdatesWish | UpdatesAnswer | TimePassed
 CallerInput = (
-    ConnectWanted
-    | CloseWanted
+    LinkWish
     | CredentialsChanged
     | WishInput
     | StalenessProved

@@ -174,7 +174,10 @@ class Hit(Enum):
 
 
 class Reading(NamedTuple):
-    """What a reader gets: the snapshot (None for miss and unsupported), and how far to trust it."""
+    """What a reader gets: the snapshot (None for miss and unsupported), and how far to trust it.
+
+    ``age_ms`` is counted from the end of the walk that listed it. Rule: FAIL-16.
+    """
 
     hit: Hit
     snapshot: Snapshot | None
@@ -188,7 +191,11 @@ _HIT, _EXPIRED, _DOUBTED = Hit.HIT, Hit.EXPIRED, Hit.DOUBTED
 
 
 def read(catalog: Catalog, now_ms: int) -> Reading:
-    """Look at a catalog without changing it or causing traffic. Doubt outranks expiry."""
+    """Look at a catalog without changing it or causing traffic. Doubt outranks expiry.
+
+    No list is good for ever; expired says that time passed, not that anything changed.
+    Rule: NOTE-25, STATE-10, TTL-29.
+    """
     if catalog.phase is _UNSUPPORTED:
         return Reading(Hit.UNSUPPORTED, None, None, None)
     snapshot, why = catalog.snapshot, catalog.doubt

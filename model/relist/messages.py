@@ -40,6 +40,7 @@ NOTICES = {
     "notifications/prompts/list_changed": Channel.PROMPTS,
     "notifications/resources/list_changed": Channel.RESOURCES,
 }
+# The filter of a listen request has no field for templates (SUB-04).
 FILTERS = {
     Channel.TOOLS: "toolsListChanged",
     Channel.PROMPTS: "promptsListChanged",
@@ -58,7 +59,10 @@ def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def read_capabilities(value: object) -> Capabilities:
-    """What a capabilities object declares. An empty object counts, null does not. Rule: CAP-03."""
+    """What a capabilities object declares. An empty object counts, null does not.
+
+    What is not known is passed over. Rule: CAP-03, LIFE-44.
+    """
     if not is_object(value):
         return Capabilities(frozenset(), frozenset())
     kinds = frozenset(kind for kind in KINDS if is_object(value.get(NAMES[kind].capability)))
@@ -78,7 +82,10 @@ def _flag(capability: object, name: str) -> bool:
 
 
 def read_granted(params: object) -> frozenset[Channel]:
-    """The channels that an acknowledgement grants: those that are exactly true. Rule: SUB-06."""
+    """The channels that an acknowledgement grants: those that are exactly true.
+
+    Other fields are passed over. Rule: SUB-06, SUB-36.
+    """
     granted = _granted(params)
     return frozenset(channel for channel, name in FILTERS.items() if granted.get(name) is True)
 
@@ -139,8 +146,10 @@ class Page(NamedTuple):
 def read_page(kind: Kind, serial: int, result: object, canonical: Canonical, now_ms: int) -> Page:
     """The answer to a list request, received at ``now_ms``. Never raises for a peer's fault.
 
-    A result of the wrong shape fails the walk (DISC-22, LIFE-43); one bad entry is left out and
-    noted (DISC-25). A null cursor is an absent one (DISC-06).
+    A result of the wrong shape fails the walk, also one that asks for input or is no final one; one
+    bad entry is left out and noted (DISC-25). A null cursor is an absent one.
+
+    Rule: DISC-06, DISC-21, DISC-22, LIFE-42, LIFE-43, TTL-26, TTL-27.
     """
     fault = _fault_of(kind, result)
     if fault is not None or not is_object(result):
@@ -184,7 +193,7 @@ def _fault_of(kind: Kind, result: object) -> str | None:
 
 
 def _read_item(kind: Kind, entry: object, canonical: Canonical) -> Item | str:
-    """The entry as an Item, or why it is left out."""
+    """The entry as an Item, or why it is left out. Any text will do as a name. Rule: DISC-29."""
     if not is_object(entry):
         return "entry is no object"
     key = entry.get(NAMES[kind].key)

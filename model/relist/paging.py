@@ -1,4 +1,4 @@
-"""Walking pages: gathering them aside, bounding the walk, joining them. Rule: DISC-02 to 22."""
+"""Walking pages: gathering them aside, bounding the walk, joining them."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,9 @@ def add_page(
 ) -> Walk:
     """The walk with this page put aside, and the next request (if any) as the outstanding one.
 
-    In the legacy era every page is bare: its lifetime fields are not interpreted.
+    Each lifetime counts from the receipt of its own page, and the earliest end is that of the walk;
+    one private page makes all of it private. In the legacy era every page is bare and private: its
+    hints are not interpreted. Rule: TTL-03, TTL-17, TTL-20, TTL-25, TTL-32.
     """
     now_ms, modern = page.now_ms, era is Era.MODERN
     ttl_ms = lifetime_ms(page.ttl_ms, policy) if modern else None

@@ -136,6 +136,7 @@ class Policy:
 
         Jitter is SHA-256 of (seed, owner, serial), so that the same state gives the same delay. A
         Retry-After of the failure may lengthen it up to ``retry_after_max_ms`` (decision 9).
+        Rule: FAIL-02.
         """
         exponent = min(max(failures - 1, 0), 32)
         delay = min(self.backoff_base_ms << exponent, self.backoff_max_ms)

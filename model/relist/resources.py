@@ -1,4 +1,4 @@
-"""What resources contain: a cache per URI, which list notices never touch. Rule: RES-01 to RES-19.
+"""What resources contain: a cache per URI, which list notices never touch.
 
 Values in, values out: each function returns a new ``Contents``. Bodies are bytes; the core does not
 look into them. ``resources/updated`` concerns one URI and starts no list walk.
@@ -26,7 +26,10 @@ class Content:
 
 
 Contents = Mapping[str, Content]
-"""By URI, byte exact, oldest first; at most ``policy.contents_max``. Rule: RES-08."""
+"""By URI, byte exact, oldest first; at most ``policy.contents_max``.
+
+Of reads of resources only: a rendered prompt is never kept. Rule: RES-08, RES-18.
+"""
 
 
 def keep(
@@ -66,12 +69,15 @@ def look_up(contents: Contents, uri: str, partition: str, now_ms: int) -> Conten
 
 
 def updated(contents: Contents, uri: str) -> Contents:
-    """An update was announced: that URI, and what contains it, is doubted. Rule: RES-05, RES-06."""
+    """An update was announced: that URI, and what contains it, is doubted.
+
+    The list of resources is not. Rule: RES-01, RES-05, RES-06.
+    """
     return _doubt(contents, (known for known in contents if known == uri or contains(known, uri)))
 
 
 def uncovered(contents: Contents, uris: Iterable[str]) -> Contents:
-    """Updates of these URIs may have been missed: their subscription is gone. Rule: RES-07."""
+    """Updates of these URIs may have been missed: their subscription is gone."""
     return _doubt(contents, uris)
 
 

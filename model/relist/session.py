@@ -169,7 +169,10 @@ class _Run:
         return Session(self._link, self._listen, catalogs, self._updates, self._adopted)
 
     def catalog(self, kind: Kind, heard: CatalogInput) -> None:
-        """Let one catalog hear something. What is withdrawn is nobody's surface any more."""
+        """Let one catalog hear something; the others do not hear of it. Rule: ATOM-21.
+
+        What is withdrawn is nobody's surface any more.
+        """
         index = KINDS.index(kind)
         self._catalogs[index], effects = step(self._catalogs[index], heard, self._policy)
         self.effects.extend(effects)
@@ -249,7 +252,9 @@ class _Run:
     def allow_listing(self) -> None:
         """Once the link is live and push was granted, refused or overdue, lists may be asked for.
 
-        Rule: LIFE-03, SUB-27.
+        Nothing is asked for earlier. Each kind hears what this very link declared.
+
+        Rule: LIFE-02, LIFE-03, NOTE-11, REC-07, SUB-27.
         """
         link = self._link
         if link.phase is not LinkPhase.LIVE or self._listen.phase is ListenPhase.ASKED:
@@ -293,7 +298,8 @@ class _Run:
     def credentials(self, heard: i.CredentialsChanged) -> None:
         """Private lists of another partition go at once; then the link is renewed.
 
-        New credentials within the partition (a refreshed token) end parking, too. Rule: FAIL-04.
+        New credentials within the partition (a refreshed token) end parking, too. The subscription
+        goes with the link, so its notices are foreign. Rule: AUTH-08, AUTH-12, FAIL-04.
         """
         if heard.partition == self._catalogs[0].standing.partition:
             self.effects.append(Note("AUTH-03", "credentials changed within the partition"))
@@ -303,8 +309,10 @@ class _Run:
     def notice(self, heard: i.NoticeHeard) -> None:
         """A notice reaches the kinds of its channel, if it may be believed.
 
-        Rule: SUB-10 to SUB-16 (D-15): a foreign tag or an ungranted channel changes nothing; a
-        missing tag, or one before its acknowledgement, may at most be a reason for doubt.
+        A foreign tag or an ungranted channel changes nothing; a missing tag, or one before its
+        acknowledgement, may at most be a reason for doubt (D-15). Neither the link nor the other
+        kinds hear of it, nor is anything read. Rule: LIFE-17, NOTE-04, RES-02, SUB-10, SUB-13 to
+        SUB-16.
         """
         fault = self._fault_of(heard)
         if fault is not None:
@@ -337,6 +345,7 @@ def _offer_of(capabilities: Capabilities, kind: Kind) -> tuple[bool, bool]:
 
 
 def _carrier(link: Link) -> Carrier:
+    """Each era has its own, and is asked for no other. Rule: SUB-37."""
     if link.era is Era.MODERN:
         return Carrier.SUBSCRIPTION
     return Carrier.PIPE if link.wire is Wire.PIPE else Carrier.STREAM

@@ -11,7 +11,10 @@ from relist.values import Catalog, Items, Snapshot, Walk
 
 
 def share(old: Items, new: Items) -> Items:
-    """``new`` with the objects of ``old`` where equal; ``old`` itself where nothing changed."""
+    """``new`` with the objects of ``old`` where equal; ``old`` itself where nothing changed.
+
+    A new order is no change, listing the same again is none. Rule: ATOM-23, DISC-33.
+    """
     if old == new:
         return old
     known = {item.key: item for item in old}
@@ -34,7 +37,7 @@ def make_snapshot(
 ) -> Snapshot:
     """What this complete walk would publish: the generation rises only if content differs.
 
-    Rule: ATOM-04, ATOM-19, ATOM-20.
+    It belongs to the partition that it was read for. Rule: ATOM-04, ATOM-19, AUTH-01, NOTE-20.
     """
     held, standing = catalog.snapshot, catalog.standing
     items = share(held.items, listing.items) if held is not None else listing.items

@@ -154,8 +154,6 @@ def hear(updates: Updates, heard: UpdatesInput, link: Link, policy: Policy) -> U
             return _listen(updates, i.PushEnded(heard.serial, heard.failure, heard.now_ms), policy)
         case i.SubscribeAnswered():
             return _answered(updates, heard, link, policy)
-        case i.SubscribeFailed():
-            return _failed(updates, heard, link, policy)
         case i.UpdateHeard():
             return UpdatesStep(updates, tuple(_update(updates, heard, link)))
         case i.TimePassed():
@@ -178,8 +176,8 @@ def _time(updates: Updates, heard: i.TimePassed, link: Link, policy: Policy) -> 
     for asked in updates.asked:
         if reached(asked.limit_at_ms, heard.now_ms):
             silence = Failure("no answer", timed_out=True)
-            failed = i.SubscribeFailed(asked.serial, silence, heard.now_ms)
-            state, more = _failed(state, failed, link, policy)
+            failed = i.SubscribeAnswered(asked.serial, silence, heard.now_ms)
+            state, more = _answered(state, failed, link, policy)
             effects += (CancelSubscribe(asked.serial), *more)
     if reached(state.due_at_ms, heard.now_ms):
         rested = evolve(state, resting=NOTHING, due_at_ms=None)
@@ -266,46 +264,34 @@ def _request(updates: Updates, now_ms: int, policy: Policy) -> UpdatesStep:
     return UpdatesStep(evolve(updates, asked=tuple(asked), serial=serial), tuple(effects))
 
 
-def _take(updates: Updates, serial: int) -> tuple[Updates, Asked] | None:
-    """The request with this serial, which is not on its way any more; None if it was not."""
-    found = next((asked for asked in updates.asked if asked.serial == serial), None)
-    if found is None:
-        return None
-    rest = tuple(asked for asked in updates.asked if asked is not found)
-    return evolve(updates, asked=rest), found
-
-
-_LATE = "late for the resource subscriptions"
-
-
 def _answered(
     updates: Updates, heard: i.SubscribeAnswered, link: Link, policy: Policy
 ) -> UpdatesStep:
-    taken = _take(updates, heard.serial)
-    if taken is None:
-        return UpdatesStep(updates, (Note("ATOM-13", _LATE, (heard.serial,)),))
-    state, asked = taken
-    held = state.held - {asked.uri} if asked.undo else state.held | {asked.uri}
-    return _ask(evolve(state, held=held, failures=0), link, heard.now_ms, policy)
-
-
-def _failed(updates: Updates, heard: i.SubscribeFailed, link: Link, policy: Policy) -> UpdatesStep:
-    """A passing failure is tried again after a backoff, any other not on this link."""
-    taken = _take(updates, heard.serial)
-    if taken is None:
-        return UpdatesStep(updates, (Note("ATOM-13", _LATE, (heard.serial,)),))
-    state, asked = taken
-    if asked.undo:  # whether it still stands is unknown: treat it as gone
+    asked = next((asked for asked in updates.asked if asked.serial == heard.serial), None)
+    if asked is None:
+        late = Note("ATOM-13", "late for the resource subscriptions", (heard.serial,))
+        return UpdatesStep(updates, (late,))
+    state = evolve(updates, asked=tuple(one for one in updates.asked if one is not asked))
+    if asked.undo:  # where that failed it is unknown whether it stands: treat it as gone
         state = evolve(state, held=state.held - {asked.uri})
-    elif classify_page(heard.failure, asked.uri) is not FailureClass.TRANSIENT:
-        state = evolve(state, refused=state.refused | {asked.uri})
+    elif heard.failure is None:
+        state = evolve(state, held=state.held | {asked.uri}, failures=0)
     else:
-        failures = state.failures + 1
-        delay_ms = policy.backoff_ms(failures, "subscribe", asked.serial, heard.failure)
-        state = evolve(
-            state,
-            resting=state.resting | {asked.uri},
-            due_at_ms=heard.now_ms + delay_ms,
-            failures=failures,
-        )
+        state = _refused(state, asked, heard.failure, heard.now_ms, policy)
     return _ask(state, link, heard.now_ms, policy)
+
+
+def _refused(
+    updates: Updates, asked: Asked, failure: Failure, now_ms: int, policy: Policy
+) -> Updates:
+    """A passing failure is tried again after a backoff, any other not on this link."""
+    if classify_page(failure, asked.uri) is not FailureClass.TRANSIENT:
+        return evolve(updates, refused=updates.refused | {asked.uri})
+    failures = updates.failures + 1
+    delay_ms = policy.backoff_ms(failures, "subscribe", asked.serial, failure)
+    return evolve(
+        updates,
+        resting=updates.resting | {asked.uri},
+        due_at_ms=now_ms + delay_ms,
+        failures=failures,
+    )

@@ -108,7 +108,10 @@ class ListenPhase(Enum):
 
 @_identity_hash
 class Phase(Enum):
-    """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty."""
+    """Where a catalog stands. Having a snapshot is orthogonal: never loaded is not empty.
+
+    INITIALIZING lasts through probe, handshake and acknowledgement. Rule: STATE-11.
+    """
 
     DISCONNECTED = "disconnected"  # no link
     INITIALIZING = "initializing"  # a link, but listing is not allowed yet
@@ -132,6 +135,14 @@ class Doubt(Enum):
     FAILED = "failed"  # the walk that was to renew it failed
     DISCONNECTED = "disconnected"  # the link it rested on is gone
     UNVOUCHED = "unvouched"  # push began only after it was listed
+
+
+@_identity_hash
+class Parked(Enum):
+    """Why nothing is tried again by itself: until something outside changes."""
+
+    AUTHORIZATION = "authorization"  # until credentials change
+    REQUEST = "request"  # the server refuses it as such: until a new link or another offer
 
 
 @_identity_hash
@@ -162,7 +173,8 @@ class Scope(Enum):
 class Item:
     """One entry of a catalog: its key (name, URI or template) and its canonical JSON.
 
-    Equality is byte equality: parsed JSON is not compared, since Python takes True for 1.
+    Equality is byte equality: case counts in keys, and every field of the entry counts. Parsed JSON
+    is not compared, since Python takes True for 1. Rule: DISC-28, RES-14.
     """
 
     key: str
@@ -181,7 +193,7 @@ Items = tuple[Item, ...]
 class Snapshot:
     """The result of one complete walk; ``walk`` is the serial of its first request.
 
-    Rule: ATOM-03, ATOM-04, ATOM-05.
+    Rule: ATOM-03, ATOM-04.
     """
 
     items: Items
@@ -223,7 +235,10 @@ class Walk:
 
 @frozen
 class Standing:
-    """What the link says. ``push``: listChanged is declared; ``covered``: push works now."""
+    """What the link says. ``push``: listChanged is declared; ``covered``: push works now.
+
+    Apart from what was listed, with a life of its own. Rule: CAP-21.
+    """
 
     epoch: int
     era: Era | None
@@ -239,7 +254,7 @@ class Pacing:
     """When the next walk may begin, and the counters that space walks out (decisions 2, 3, 9)."""
 
     due_at_ms: int | None
-    parked: bool
+    parked: Parked | None
     failures: int
     spoiled_in_row: int
     gap_exponent: int
@@ -299,6 +314,7 @@ class Link:
     ``era`` is the remembered verdict; ``offered`` the version of the request that is on its way and
     ``retried`` whether it corrects an earlier one. ``serial`` is the last request of this chart.
     From ``expires_at_ms`` on a live link asks again, at the next need, what the server offers.
+    Version and capabilities are what the peer of this epoch said, and nothing else. Rule: CAP-23.
     """
 
     phase: LinkPhase
@@ -380,5 +396,5 @@ def new_catalog(kind: Kind, partition: str = "") -> Catalog:
         generation=0,
         serial=0,
         standing=Standing(0, None, "", partition, False, False, False),
-        pacing=Pacing(None, False, 0, 0, 0, None),
+        pacing=Pacing(None, None, 0, 0, 0, None),
     )

@@ -19,6 +19,7 @@ from support.loops import everywhere, virtually
 CHANGE = "notifications/tools/list_changed"
 
 
+@pytest.mark.rule("ATOM-08")
 @ERAS
 @everywhere
 async def test_a_storm_of_notices_costs_few_walks_and_no_memory(era: str) -> None:
@@ -177,6 +178,7 @@ async def test_the_sdk_is_not_bothered_with_what_the_core_has_heard(
 SECRET = "s3cret"
 
 
+@pytest.mark.rule("OBS-06")
 @ERAS
 @virtually
 async def test_nothing_secret_and_nothing_foreign_is_logged(

@@ -94,6 +94,8 @@ def asked() -> Hearing:
     return hearing
 
 
+@pytest.mark.rule("NOTE-17")
+@pytest.mark.rule("NOTE-18")
 @given(st.lists(FRAMES, max_size=6), st.lists(st.tuples(st.sampled_from(IDS), EXCHANGES)))
 def test_nothing_that_a_peer_says_raises(
     frames: list[dict[str, Any]], exchanges: list[tuple[str, Exchange]]

@@ -34,6 +34,7 @@ async def test_a_notice_leads_to_the_new_list(era: str) -> None:
         assert catalogs.session.listen.phase is ListenPhase.OPEN
 
 
+@pytest.mark.rule("DISC-35")
 @ERAS
 @virtually
 async def test_answers_on_streams_are_answers(era: str) -> None:
@@ -57,6 +58,12 @@ async def test_a_page_on_a_stream_may_be_large(era: str) -> None:
         assert len(names(await catalogs.get(Kind.TOOLS))) == 1_000
 
 
+@pytest.mark.rule("AUTH-02")
+@pytest.mark.rule("LIFE-06")
+@pytest.mark.rule("LIFE-07")
+@pytest.mark.rule("LIFE-11")
+@pytest.mark.rule("LIFE-22")
+@pytest.mark.rule("LIFE-23")
 @ERAS
 @virtually
 async def test_headers_are_those_of_the_era(era: str) -> None:
@@ -301,6 +308,7 @@ async def test_a_lost_session_is_begun_anew_without_its_id(by: str) -> None:
     assert len(web.verbs("DELETE")) == 1  # that of the second session
 
 
+@pytest.mark.rule("CAP-20")
 @virtually
 async def test_a_404_for_an_unknown_method_ends_no_session() -> None:
     brain, web = serve_http(LEGACY, "a")

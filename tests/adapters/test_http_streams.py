@@ -21,6 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:R
 # --- the GET stream -------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("CAP-07")
+@pytest.mark.rule("NOTE-14")
+@pytest.mark.rule("NOTE-25")
 @virtually
 async def test_without_a_get_stream_there_is_no_coverage_but_a_list() -> None:
     brain, web = serve_http(LEGACY, "a")
@@ -50,6 +53,7 @@ async def test_without_a_session_nobody_waits_for_a_stream() -> None:
     assert not web.verbs("GET") + web.verbs("DELETE")
 
 
+@pytest.mark.rule("REC-04")
 @pytest.mark.parametrize("how", ["end", "cut"])
 @virtually
 async def test_a_get_stream_that_ends_is_opened_again(how: str) -> None:
@@ -106,9 +110,33 @@ async def test_what_is_no_stream_is_not_relied_on(answer: httpx2.Response) -> No
         assert brain.count("initialize") == 1
 
 
+@pytest.mark.rule("NOTE-15")
+@virtually
+async def test_a_notice_counts_on_the_stream_of_an_answer_too() -> None:
+    brain, web = serve_http(LEGACY, "a")
+    web.with_get = False
+    brain.hold.add(LIST)
+    web.streaming.add(LIST)
+    async with Catalogs.connect(web.target, policy=policy()) as catalogs:
+        request = await brain.until_held(LIST)
+        old = brain.answer(request)
+        assert old is not None
+        await brain.until(lambda: request["id"] in web.bodies)
+        brain.hold.clear()
+        brain.set_tools("b")
+        web.bodies[request["id"]].send(brain.change())
+        web.bodies[request["id"]].send(old)
+        await brain.until_seen(LIST, 2)
+        await catalogs.idle()
+        assert names(catalogs.read(Kind.TOOLS)) == ["b"]
+
+
 # --- streams that break ---------------------------------------------------------------------------
 
 
+@pytest.mark.rule("SUB-25")
+@pytest.mark.rule("SUB-33")
+@pytest.mark.rule("SUB-37")
 @virtually
 async def test_a_subscription_that_is_cut_is_asked_for_again() -> None:
     brain, web = serve_http(MODERN, "a")
@@ -127,6 +155,7 @@ async def test_a_subscription_that_is_cut_is_asked_for_again() -> None:
     assert not web.verbs("GET")
 
 
+@pytest.mark.rule("SUB-18")
 @virtually
 async def test_a_subscription_is_cancelled_by_closing_its_stream() -> None:
     brain, web = serve_http(MODERN, "a")
@@ -154,6 +183,7 @@ async def resumed(brain: Brain, web: Web, retry_ms: int) -> Frame:
     return request
 
 
+@pytest.mark.rule("FAIL-14")
 @virtually
 async def test_an_answer_that_is_cut_in_the_legacy_era_is_resumed() -> None:
     """The SDK does so by a GET, which is not *the* GET stream; the core just waits."""
@@ -184,6 +214,7 @@ async def test_a_resumed_answer_may_be_an_error() -> None:
         assert catalogs.read(Kind.TOOLS).hit is Hit.UNSUPPORTED
 
 
+@pytest.mark.rule("FAIL-13")
 @ERAS
 @virtually
 async def test_an_answer_that_is_cut_for_good_is_a_failure(era: str) -> None:
@@ -203,6 +234,8 @@ async def test_an_answer_that_is_cut_for_good_is_a_failure(era: str) -> None:
         assert catalogs.read(Kind.TOOLS).hit is Hit.HIT
 
 
+@pytest.mark.rule("FAIL-11")
+@pytest.mark.rule("FAIL-24")
 @ERAS
 @virtually
 async def test_requests_that_are_given_up_are_let_go_of(era: str) -> None:

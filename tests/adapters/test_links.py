@@ -88,6 +88,7 @@ def _end_by_cancel(brain: Brain, pipe: Pipe) -> None:
     pipe.send(notice("notifications/cancelled", requestId=brain.listens[-1]["id"]))
 
 
+@pytest.mark.rule("SUB-25")
 @pytest.mark.parametrize("end", [_end_by_result, _end_by_error, _end_by_cancel])
 @virtually
 async def test_a_subscription_that_ends_is_asked_for_again(end: Any) -> None:
@@ -130,6 +131,7 @@ async def test_a_server_without_subscriptions_is_listed_all_the_same() -> None:
         assert brain.count(LISTEN) == 1
 
 
+@pytest.mark.rule("SUB-07")
 @virtually
 async def test_what_was_not_granted_is_not_relied_on() -> None:
     brain, pipe = serve(MODERN, "a")
@@ -146,6 +148,7 @@ async def test_what_was_not_granted_is_not_relied_on() -> None:
 # --- lost and slow --------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("FAIL-22")
 @ERAS
 @everywhere
 async def test_a_lost_server_is_found_again_and_listed_anew(era: str) -> None:
@@ -265,6 +268,19 @@ async def test_a_walk_that_was_cut_is_not_cancelled_on_the_next_link(era: str) -
         await brain.until(lambda: pipe.opened == 2)
         await catalogs.idle()
     assert not brain.count("notifications/cancelled")
+
+
+@pytest.mark.rule("CALL-25")
+@ERAS
+@virtually
+async def test_an_error_told_in_a_result_is_a_result(era: str) -> None:
+    brain, pipe = serve(era, "a")
+    content = [{"type": "text", "text": "no such city"}]
+    brain.answers["tools/call"] = lambda _: {"result": {"content": content, "isError": True}}
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        assert (await catalogs.call_tool("a", {})).is_error
+        await catalogs.idle()
+        assert catalogs.read(Kind.TOOLS).doubt is None
 
 
 @ERAS

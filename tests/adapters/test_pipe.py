@@ -13,6 +13,7 @@ from support.live import ERAS, LIST, names, policy, serve
 from support.loops import everywhere, virtually
 
 
+@pytest.mark.rule("DISC-10")
 @ERAS
 @everywhere
 async def test_all_pages_are_listed(era: str) -> None:
@@ -24,6 +25,8 @@ async def test_all_pages_are_listed(era: str) -> None:
         assert (catalogs.session.link.era, catalogs.session.link.version) == (expected, era)
 
 
+@pytest.mark.rule("NOTE-01")
+@pytest.mark.rule("NOTE-24")
 @ERAS
 @everywhere
 async def test_a_notice_leads_to_the_new_list(era: str) -> None:
@@ -38,6 +41,7 @@ async def test_a_notice_leads_to_the_new_list(era: str) -> None:
         assert (reading.hit, names(reading)) == (Hit.HIT, ["a", "b"])
 
 
+@pytest.mark.rule("TTL-38")
 @ERAS
 @everywhere
 async def test_a_refresh_is_a_walk_of_its_own(era: str) -> None:
@@ -135,6 +139,9 @@ async def test_answer_and_notice_keep_their_order(era: str, notice_first: bool) 
             assert catalog.doubt is Doubt.NOTICED
 
 
+@pytest.mark.rule("DISC-26")
+@pytest.mark.rule("NOTE-04")
+@pytest.mark.rule("RES-16")
 @ERAS
 @virtually
 async def test_a_notice_concerns_the_kinds_of_its_channel(era: str) -> None:
@@ -149,6 +156,7 @@ async def test_a_notice_concerns_the_kinds_of_its_channel(era: str) -> None:
         assert counts == [1, 1, 2]
 
 
+@pytest.mark.rule("RES-14")
 @ERAS
 @virtually
 async def test_what_is_held_keeps_fields_that_nobody_knows(era: str) -> None:
@@ -166,6 +174,7 @@ async def test_what_is_held_keeps_fields_that_nobody_knows(era: str) -> None:
         assert again.items[0].digest != before.digest
 
 
+@pytest.mark.rule("LIFE-42")
 @virtually
 async def test_missing_hints_are_no_reason_to_refuse() -> None:
     brain, pipe = serve(MODERN, "a")
@@ -184,6 +193,7 @@ MALFORMED: list[Frame] = [
 ]
 
 
+@pytest.mark.rule("TTL-28")
 @ERAS
 @pytest.mark.parametrize("result", MALFORMED)
 @virtually
@@ -210,6 +220,9 @@ async def test_a_bad_entry_costs_only_itself(era: str) -> None:
         assert names(await catalogs.get(Kind.TOOLS)) == ["a"]
 
 
+@pytest.mark.rule("FAIL-11")
+@pytest.mark.rule("FAIL-12")
+@pytest.mark.rule("FAIL-24")
 @ERAS
 @virtually
 async def test_a_late_answer_changes_nothing(era: str) -> None:
@@ -231,6 +244,8 @@ async def test_a_late_answer_changes_nothing(era: str) -> None:
         assert catalogs.read(Kind.TOOLS).hit is Hit.HIT
 
 
+@pytest.mark.rule("NOTE-16")
+@pytest.mark.rule("NOTE-18")
 @ERAS
 @virtually
 async def test_garbage_on_the_wire_is_passed_over(era: str) -> None:
@@ -243,7 +258,9 @@ async def test_garbage_on_the_wire_is_passed_over(era: str) -> None:
         pipe.send({"jsonrpc": "2.0", "id": "relist/tools/999", "result": {}})
         assert names(await catalogs.refresh(Kind.TOOLS)) == ["a"]
         pipe.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
-        await brain.until(lambda: {"jsonrpc": "2.0", "id": 7, "result": {}} in brain.seen)
+        pong = {"jsonrpc": "2.0", "id": 7, "result": {}}
+        await brain.until(lambda: pong in brain.seen)
+    assert [frame for frame in brain.seen if "method" not in frame] == [pong]
 
 
 @virtually
@@ -277,6 +294,8 @@ async def test_nothing_is_listed_before_the_acknowledgement() -> None:
         await brain.until_seen("subscriptions/listen", 2)
 
 
+@pytest.mark.rule("LIFE-16")
+@pytest.mark.rule("SUB-37")
 @virtually
 async def test_initialized_comes_before_any_list() -> None:
     brain, pipe = serve(LEGACY, "a")
@@ -284,3 +303,4 @@ async def test_initialized_comes_before_any_list() -> None:
         await catalogs.idle()
     methods = [frame.get("method") for frame in brain.seen]
     assert methods == ["server/discover", "initialize", "notifications/initialized", LIST]
+    assert brain.params("initialize")[0]["capabilities"] == {}

@@ -229,6 +229,7 @@ def _versions(reading: Reading) -> set[int]:
     return {int(text.split('"description":"')[1].split('"')[0]) for text in texts}
 
 
+@pytest.mark.rule("ATOM-14")
 @pytest.mark.parametrize("serves", [Pipe, Web])
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 @pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")

@@ -1,6 +1,7 @@
 """Writes the generated pages of ``specs/``: run this file after a change of the law."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,10 +13,13 @@ COMMAND = "python tests/repo/generate.py"
 
 def generated() -> Mapping[Path, str]:
     """Every generated file with what it should hold."""
+    from repo.requirements_page import requirements_page
+
     made = {
         "state-machine.md": pages.state_machine_page(COMMAND),
         "read-table.md": pages.read_page(COMMAND),
         "invariants.md": pages.invariants_page(COMMAND, all_in(), named_in()),
+        "requirements.md": requirements_page(COMMAND),
     }
     made |= {f"charts/{chart.name}.scxml": render.scxml(chart) for chart in render.CHARTS}
     return {ROOT / "specs" / name: text for name, text in made.items()}
@@ -79,6 +83,7 @@ def helpers(text: str, seen: set[Path]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))  # where pytest and the checkers look for ``repo``
     for path, text in generated().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -34,9 +34,13 @@ def test_the_wheel_holds_the_four_packages_with_types_and_data(built: Path) -> N
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
-    assert "relist_specs/schemas/case.schema.json" in names
-    cases = {path.name for path in (ROOT / "specs/relist_specs/cases").glob("*.yaml")}
-    assert {f"relist_specs/cases/{name}" for name in cases} <= set(names)
+    data = {
+        path.relative_to(ROOT / "specs").as_posix()
+        for suffix in ("yaml", "json")
+        for path in (ROOT / "specs" / "relist_specs").rglob(f"*.{suffix}")
+    }
+    assert "relist_specs/requirements.yaml" in data
+    assert data <= set(names)
 
 
 def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:

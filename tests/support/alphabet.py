@@ -25,6 +25,7 @@ from support.one import (
     LEGACY,
     METHOD_NOT_FOUND,
     MODERN,
+    REFUSED,
     TRANSIENT,
     UNAUTHORIZED,
     items,
@@ -77,7 +78,7 @@ def _answers(catalog: Catalog, now_ms: int) -> Iterator[i.CatalogInput]:
     for entries, (cursor, ttl_ms, scope) in product(PAGES, shapes):
         yield i.PageArrived(kind, serial, entries, cursor, ttl_ms, scope, now_ms)
     yield i.PageArrived(kind, serial - 1, PAGES[0], None, None, Scope.PUBLIC, now_ms)
-    for failure in (TRANSIENT, SHORT, UNAUTHORIZED, INVALID_PARAMS, METHOD_NOT_FOUND):
+    for failure in (TRANSIENT, SHORT, UNAUTHORIZED, REFUSED, INVALID_PARAMS, METHOD_NOT_FOUND):
         yield i.PageFailed(kind, serial, failure, now_ms)
     yield i.PageFailed(kind, serial - 1, TRANSIENT, now_ms)
 

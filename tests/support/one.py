@@ -27,6 +27,7 @@ SEED = b"test"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 TRANSIENT = Failure("error answer", code=-32603, status=500)
 UNAUTHORIZED = Failure("error answer", status=401)
+REFUSED = Failure("error answer", code=-32600)
 INVALID_PARAMS = Failure("error answer", code=-32602)
 METHOD_NOT_FOUND = Failure("error answer", code=-32601)
 

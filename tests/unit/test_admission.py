@@ -1,6 +1,7 @@
 """The gate at call time: present, unchanged, valid, and verified where the list is in doubt."""
 
 import pytest
+from attrs import evolve
 
 from relist.admission import (
     Admission,
@@ -13,7 +14,7 @@ from relist.admission import (
     proves_staleness,
 )
 from relist.policy import Risk
-from relist.values import Failure
+from relist.values import Failure, Kind, Phase
 from support.one import (
     METHOD_NOT_FOUND,
     TRANSIENT,
@@ -50,6 +51,7 @@ def refused(verdict: Admission) -> Refusal | None:
     return verdict.refusal
 
 
+@rule("TTL-30")
 @rule("CALL-01")
 @rule("CALL-22")
 def test_a_call_on_the_list_as_it_is_is_admitted_with_the_item_that_was_checked() -> None:
@@ -60,6 +62,7 @@ def test_a_call_on_the_list_as_it_is_is_admitted_with_the_item_that_was_checked(
     assert (admitted.verdict, admitted.item) == (Verdict.ADMIT, item("a"))
 
 
+@rule("CAP-11")
 @rule("CALL-01")
 @rule("CALL-19")
 def test_what_is_not_listed_any_more_is_not_called() -> None:
@@ -89,6 +92,7 @@ def test_a_change_of_another_entry_is_no_obstacle() -> None:
     assert ask(one, call).verdict is Verdict.ADMIT
 
 
+@rule("CALL-21")
 @rule("CALL-02")
 def test_who_does_not_say_what_was_planned_needs_the_very_generation() -> None:
     one = fresh()
@@ -251,14 +255,40 @@ def test_no_other_rejection_repeats_a_call(code: int | None) -> None:
     assert refused(verdict) is Refusal.REJECTED
 
 
+@rule("TTL-12")
 @rule("CALL-08")
 @rule("CALL-09")
+@rule("RES-11")
+@rule("RES-12")
 @pytest.mark.parametrize(
-    ("code", "hint"),
-    [(-32601, True), (-32602, True), (-32020, True), (-32603, False), (None, False)],
+    ("kind", "codes"),
+    [
+        (Kind.TOOLS, {-32601, -32602, -32020}),
+        (Kind.PROMPTS, {-32602}),
+        (Kind.RESOURCES, {-32602, -32002}),
+        (Kind.TEMPLATES, {-32602, -32002}),
+    ],
 )
-def test_what_hints_at_a_stale_list(code: int | None, hint: bool) -> None:
-    assert proves_staleness(Failure("x", code=code)) is hint
+def test_what_hints_at_a_stale_list(kind: Kind, codes: set[int]) -> None:
+    every = (-32601, -32602, -32020, -32002, -32603, None)
+    hints = {code for code in every if proves_staleness(Failure("x", code=code), kind)}
+    assert hints == codes
+
+
+@rule("CALL-24")
+@rule("RES-13")
+@pytest.mark.parametrize("kind", [Kind.RESOURCES, Kind.TEMPLATES])
+def test_a_resource_need_not_be_listed_to_be_read(kind: Kind) -> None:
+    one = fresh()
+    one.notice()
+    listed = evolve(one.catalog, kind=kind)
+    for key, found in (("a", listed.snapshot and listed.snapshot.items[0]), ("elsewhere", None)):
+        admission = admit(listed, Call(key, 1), one.now_ms, one.policy)
+        assert (admission.verdict, admission.item) == (Verdict.ADMIT, found)
+    never = evolve(listed, snapshot=None)
+    assert admit(never, Call("a", 1), one.now_ms, one.policy).verdict is Verdict.ADMIT
+    absent = evolve(listed, phase=Phase.UNSUPPORTED)
+    assert refused(admit(absent, Call("a", 1), one.now_ms, one.policy)) is Refusal.UNSUPPORTED
 
 
 @rule("CALL-02")

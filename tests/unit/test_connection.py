@@ -89,6 +89,7 @@ def live(wire: Wire = Wire.PIPE, *, modern: bool = True) -> Line:
 # --- the verdict ----------------------------------------------------------------------------------
 
 
+@rule("LIFE-25")
 @rule("LIFE-27")
 def test_the_era_is_asked_for_first() -> None:
     line = probing()
@@ -189,6 +190,7 @@ def test_a_modern_error_never_leads_to_a_handshake_at_a_version_it_does_not_list
     assert line.told == [RequestInitialize(2, OLD)]
 
 
+@rule("LIFE-04")
 @rule("LIFE-30")
 def test_silence_on_a_pipe_means_legacy() -> None:
     line = probing(Wire.PIPE)
@@ -213,6 +215,7 @@ def test_an_answer_to_a_probe_that_was_given_up_is_late() -> None:
     assert [told.rule for told in line.told if isinstance(told, Note)] == ["LIFE-39"]
 
 
+@rule("LIFE-38")
 def test_a_client_of_one_era_stays_in_it() -> None:
     legacy = Line(modern_versions=())
     legacy.open()
@@ -272,6 +275,15 @@ def test_what_a_failed_handshake_leads_to(failure: Failure, phase: LinkPhase) ->
     line.discover_failed(METHOD_NOT_FOUND)
     line.initialize_failed(failure)
     assert line.phase() is phase
+
+
+@rule("LIFE-08")
+def test_a_handshake_without_an_answer_is_given_up_with_its_transport() -> None:
+    """There is nothing to cancel it with."""
+    line = probing()
+    line.discover_failed(METHOD_NOT_FOUND)
+    line.later(line.policy.handshake_limit_ms)
+    assert (line.phase(), line.told) == (LinkPhase.WAITING, [CloseTransport(1)])
 
 
 # --- coming back ----------------------------------------------------------------------------------

@@ -10,9 +10,12 @@ from support.one import fresh, policy, walking
 rule = pytest.mark.rule
 
 
+@rule("TTL-15")
+@rule("TTL-16")
 @rule("TTL-02")
-def test_fresh_strictly_before_the_deadline() -> None:
-    one = walking()
+@pytest.mark.parametrize("covered", [True, False])
+def test_fresh_strictly_before_the_deadline(covered: bool) -> None:
+    one = walking(covered=covered)
     one.page("a", ttl_ms=100)
     one.later(99)
     assert one.look().hit is Hit.HIT
@@ -21,6 +24,9 @@ def test_fresh_strictly_before_the_deadline() -> None:
     assert one.phase() is Phase.FRESH
 
 
+@rule("TTL-09")
+@rule("TTL-29")
+@rule("TTL-31")
 @rule("TTL-05")
 @rule("TTL-10")
 def test_expiry_alone_starts_nothing() -> None:
@@ -68,6 +74,7 @@ def test_absent_lives_as_long_as_push_vouches_for_it() -> None:
     assert one.catalog.vouched
 
 
+@rule("CAP-07")
 @rule("TTL-06")
 def test_absent_without_push_lives_as_long_as_policy_says() -> None:
     one = fresh(policy(unvouched_lifetime_ms=700), covered=False)  # listed 500 ms ago
@@ -83,6 +90,7 @@ def test_policy_may_let_it_live_for_ever() -> None:
     assert one.look().hit is Hit.HIT
 
 
+@rule("TTL-17")
 @rule("TTL-03")
 @rule("TTL-20")
 def test_the_earliest_page_counts_from_its_own_receipt() -> None:
@@ -146,6 +154,7 @@ def test_never_is_later_than_anything(
     assert earliest(one, other) == first
 
 
+@rule("TTL-36")
 @rule("TTL-11")
 def test_polling_is_opt_in_and_has_its_own_period() -> None:
     one = fresh(policy(poll_ms=2_000), ttl_ms=1)

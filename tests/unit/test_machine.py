@@ -5,13 +5,15 @@ import pickle
 import pytest
 from attrs import evolve
 
-from relist.machine import Hit, deadline_ms, read
+from relist import inputs
+from relist.machine import Hit, deadline_ms, read, step
 from relist.values import Doubt, Kind, Phase, Scope, Snapshot, new_catalog
 from support.one import One, fresh, items, policy, walking
 
 rule = pytest.mark.rule
 
 
+@rule("FAIL-12")
 @rule("ATOM-11")
 @rule("ATOM-13")
 def test_a_late_answer_changes_nothing_in_any_phase() -> None:
@@ -98,6 +100,34 @@ def test_states_are_values() -> None:
     assert hash(copy) == hash(one.catalog)
 
 
+@rule("STATE-01")
+@rule("STATE-11")
+def test_the_way_up() -> None:
+    one = One()
+    met = [one.phase()]
+    for act in (one.link, one.allow, lambda: one.page("a")):
+        act()
+        met.append(one.phase())
+    assert met == [Phase.DISCONNECTED, Phase.INITIALIZING, Phase.DISCOVERING, Phase.FRESH]
+
+
+@rule("STATE-04")
+def test_a_replaced_link_begins_anew_in_any_phase() -> None:
+    for phase in Phase:
+        catalog = evolve(fresh().catalog, phase=phase)
+        stepped = step(catalog, inputs.LinkOpened(7, 0), policy())
+        assert (stepped.state.phase, stepped.state.standing.epoch) == (Phase.INITIALIZING, 7)
+
+
+@rule("ATOM-18")
+def test_during_a_refresh_the_old_list_is_there() -> None:
+    one = fresh()
+    one.refresh()
+    one.page("c", more="x")
+    assert one.phase() is Phase.REFRESHING
+    assert one.names == ["a", "b"]
+
+
 # --- read: phase x snapshot x expiry --------------------------------------------------------------
 
 SNAPSHOT = Snapshot(
@@ -115,6 +145,8 @@ SNAPSHOT = Snapshot(
 )
 
 
+@rule("FAIL-16")
+@rule("NOTE-25")
 @rule("STATE-12")
 @rule("TTL-02")
 @pytest.mark.parametrize("phase", list(Phase))

@@ -126,6 +126,12 @@ def test_an_entry_is_known_by_its_key(kind: Kind, entry: dict[str, Any], key: st
     assert (item.key, item.canonical_json) == (key, canonical(entry))
 
 
+@rule("DISC-29")
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "zoë", "x" * 200])
+def test_a_name_against_the_advice_is_listed(name: str) -> None:
+    assert arrived({"tools": [{**TOOL, "name": name}]}).items[0].key == name
+
+
 @rule("DISC-04")
 @rule("DISC-06")
 @pytest.mark.parametrize(
@@ -143,6 +149,8 @@ def test_the_empty_cursor_is_one_and_null_is_none(
     assert arrived({"tools": [], **fields}).next_cursor == cursor
 
 
+@rule("DISC-21")
+@rule("TTL-27")
 @rule("DISC-22")
 @rule("LIFE-43")
 @pytest.mark.parametrize(
@@ -222,8 +230,9 @@ def test_only_public_is_public(scope: object) -> None:
 
 @rule("CAP-03")
 @rule("CAP-04")
+@rule("LIFE-44")
 def test_an_empty_object_declares_and_null_does_not() -> None:
-    assert read_capabilities({"tools": {}}).kinds == {Kind.TOOLS}
+    assert read_capabilities({"tools": {}, "x/new": {}}).kinds == {Kind.TOOLS}
     assert read_capabilities({"tools": None, "prompts": True}).kinds == set()
     assert read_capabilities({"resources": {}}).kinds == {Kind.RESOURCES, Kind.TEMPLATES}
 
@@ -238,8 +247,10 @@ def test_list_changed_is_declared_by_true_alone(flag: object, heeded: bool) -> N
 
 
 @rule("SUB-06")
+@rule("SUB-36")
 def test_only_true_grants() -> None:
     granted = {"toolsListChanged": True, "promptsListChanged": 1, "resourcesListChanged": "true"}
+    granted["taskIds"] = ["1"]
     assert read_granted({"notifications": granted}) == {Channel.TOOLS}
 
 

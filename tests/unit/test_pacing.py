@@ -12,6 +12,9 @@ rule = pytest.mark.rule
 # --- windows and gaps -----------------------------------------------------------------------------
 
 
+@rule("NOTE-03")
+@rule("NOTE-19")
+@rule("TTL-14")
 @rule("NOTE-02")
 @rule("NOTE-23")
 def test_a_notice_makes_the_list_stale_at_once_whatever_its_lifetime() -> None:
@@ -35,6 +38,24 @@ def test_the_window_is_never_moved() -> None:
         assert one.deadline_ms == due
 
 
+@rule("FAIL-08")
+@rule("CALL-08")
+def test_a_call_rejected_again_and_again_does_not_list_again_and_again() -> None:
+    one = fresh()
+    one.later(one.policy.gap_max_ms)
+    one.prove(1)
+    waits = [one.wake()]
+    for _ in range(20):
+        one.page("a", "b")
+        one.prove(1)
+        waits.append(one.wake())
+    assert waits[0] == 0
+    assert waits[1] > 0
+    assert waits == sorted(waits)
+    assert waits[-1] == one.policy.gap_max_ms
+
+
+@rule("SUB-35")
 @rule("NOTE-06")
 @rule("NOTE-08")
 def test_a_further_notice_leaves_the_same_state_object() -> None:
@@ -47,6 +68,7 @@ def test_a_further_notice_leaves_the_same_state_object() -> None:
     assert one.told == ()
 
 
+@rule("ATOM-08")
 @rule("NOTE-07")
 @rule("NOTE-08")
 def test_a_further_notice_during_a_walk_leaves_the_same_state_object() -> None:
@@ -148,6 +170,8 @@ def test_a_storm_is_listed_at_most_once_in_the_longest_gap() -> None:
 # --- failure --------------------------------------------------------------------------------------
 
 
+@rule("STATE-03")
+@rule("TTL-13")
 @rule("FAIL-01")
 @rule("FAIL-03")
 def test_a_failure_keeps_the_list_doubts_it_and_tries_again() -> None:
@@ -248,6 +272,7 @@ def test_no_answer_in_time_is_cancelled_and_retried() -> None:
     assert one.deadline_ms is not None
 
 
+@rule("OBS-11")
 @rule("CAP-16")
 def test_method_not_found_on_a_declared_kind_is_unsupported_not_empty() -> None:
     one = fresh()

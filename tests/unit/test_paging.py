@@ -21,6 +21,8 @@ def test_the_empty_string_is_a_cursor() -> None:
     assert one.names == ["a", "b"]
 
 
+@rule("DISC-07")
+@rule("DISC-09")
 @rule("DISC-02")
 def test_the_first_request_has_no_cursor_and_cursors_come_back_unchanged() -> None:
     one = walking()
@@ -56,6 +58,8 @@ def test_an_endless_chain_is_a_failed_walk_and_publishes_nothing() -> None:
     assert one.catalog.pacing.failures == 1
 
 
+@rule("DISC-03")
+@rule("DISC-10")
 @rule("DISC-16")
 def test_as_many_pages_as_the_bound_are_fine_if_the_last_ends_the_walk() -> None:
     one = walking(policy(pages_max=3))
@@ -104,6 +108,7 @@ def test_a_dead_cursor_starts_the_walk_over_without_backoff() -> None:
     assert one.names == ["b"]
 
 
+@rule("DISC-15")
 @rule("DISC-12")
 def test_dead_cursors_in_a_row_become_failures() -> None:
     """There is no complete candidate to publish, so the walk backs off."""
@@ -177,6 +182,11 @@ def test_join_keeps_the_order_received() -> None:
     listing = join(pages)
     assert [entry.key for entry in listing.items] == ["b", "a", "c"]
     assert listing.ambiguous == {"c"}
+
+
+@rule("DISC-28")
+def test_keys_that_differ_in_case_differ() -> None:
+    assert join((items("a", "A"),)) == (items("a", "A"), frozenset())
 
 
 def test_join_of_nothing_is_an_empty_list() -> None:

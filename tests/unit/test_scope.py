@@ -33,6 +33,7 @@ def test_whatever_lists_may_differ_by_is_in_the_key() -> None:
     assert len(others) == 4
 
 
+@rule("TTL-24")
 @rule("TTL-23")
 @rule("AUTH-03")
 def test_a_private_list_stays_in_its_partition_and_a_public_one_may_be_shared() -> None:
@@ -42,3 +43,13 @@ def test_a_private_list_stays_in_its_partition_and_a_public_one_may_be_shared() 
     assert public is not None
     assert [may_show(private, who) for who in ("A", "B", "")] == [True, False, False]
     assert [may_show(public, who) for who in ("A", "B", "")] == [True, True, True]
+
+
+@rule("AUTH-09")
+def test_anonymous_use_is_a_partition_of_its_own() -> None:
+    one = fresh(scope=Scope.PRIVATE)
+    assert one.catalog.snapshot is not None
+    anonymous = evolve(one.catalog, snapshot=evolve(one.catalog.snapshot, partition=""))
+    key = cache_key(anonymous, "server")
+    assert key is not None
+    assert [may_show(key, who) for who in ("", "A")] == [True, False]

@@ -149,6 +149,8 @@ def test_modern_lists_uncovered_when_the_acknowledgement_is_overdue() -> None:
     assert client.requested() == list(KINDS)
 
 
+@rule("CAP-14")
+@rule("STATE-09")
 @rule("CAP-01")
 @rule("CAP-06")
 def test_an_undeclared_kind_is_never_requested() -> None:
@@ -162,6 +164,7 @@ def test_an_undeclared_kind_is_never_requested() -> None:
         assert client.told == []
 
 
+@rule("SUB-07")
 @rule("SUB-05")
 @rule("SUB-28")
 def test_only_granted_channels_are_covered() -> None:
@@ -183,6 +186,7 @@ def test_a_lost_channel_doubts_what_it_covered() -> None:
 # --- routing --------------------------------------------------------------------------------------
 
 
+@rule("NOTE-04")
 @rule("NOTE-05")
 @pytest.mark.parametrize(
     ("channel", "kinds"),
@@ -318,6 +322,7 @@ def test_the_deadline_is_the_earliest_of_all() -> None:
     assert deadline_ms(new_session(Wire.HTTP), policy()) is None
 
 
+@rule("TTL-36")
 def test_nothing_happens_without_a_reason() -> None:
     client = legacy()
     before = client.core.session
@@ -349,6 +354,18 @@ def test_other_credentials_withdraw_and_renew_everything() -> None:
     assert client.told == [OpenListen(2, ALL)]
 
 
+@rule("AUTH-08")
+def test_a_notice_under_other_credentials_changes_nothing() -> None:
+    client = modern()
+    client.hear(i.CredentialsChanged("B", client.now_ms))
+    client.modern()
+    client.acknowledged()
+    before = client.core.session
+    client.notice(serial=1)
+    assert client.core.session is before
+    assert client.notes() == ["SUB-14"]
+
+
 @rule("FAIL-04")
 def test_a_refreshed_token_of_the_same_partition_ends_parking_and_withdraws_nothing() -> None:
     client = modern()
@@ -362,6 +379,8 @@ def test_a_refreshed_token_of_the_same_partition_ends_parking_and_withdraws_noth
     assert Kind.TOOLS in client.requested()
 
 
+@rule("ATOM-22")
+@rule("FAIL-22")
 @rule("REC-01")
 @rule("REC-03")
 def test_a_lost_transport_takes_walks_and_coverage_with_it() -> None:
@@ -391,6 +410,7 @@ def test_news_of_another_epoch_changes_nothing() -> None:
     assert client.core.session is before
 
 
+@rule("REC-10")
 def test_after_closing_nothing_is_shown_as_certain() -> None:
     client = legacy()
     client.hear(i.CloseWanted(client.now_ms))

@@ -1,6 +1,7 @@
 """Snapshots: identity, order, generations, scope."""
 
 import pytest
+from attrs.exceptions import FrozenInstanceError
 
 from relist.snapshot import share
 from relist.values import Era, Item, Phase, Scope
@@ -9,6 +10,8 @@ from support.one import fresh, items, policy, walking
 rule = pytest.mark.rule
 
 
+@rule("ATOM-23")
+@rule("NOTE-20")
 @rule("ATOM-19")
 def test_an_unchanged_list_keeps_its_identity_and_generation() -> None:
     one = fresh()
@@ -22,6 +25,7 @@ def test_an_unchanged_list_keeps_its_identity_and_generation() -> None:
     assert one.snapshot.listed_at_ms > before.listed_at_ms
 
 
+@rule("DISC-33")
 @rule("DISC-32")
 def test_an_equal_set_in_another_order_keeps_the_old_order() -> None:
     one = fresh()
@@ -31,6 +35,7 @@ def test_an_equal_set_in_another_order_keeps_the_old_order() -> None:
     assert one.snapshot.items is before
 
 
+@rule("CAP-17")
 @rule("ATOM-04")
 def test_the_generation_rises_by_one_with_each_difference() -> None:
     one = fresh()
@@ -50,6 +55,7 @@ def test_another_scope_is_another_generation() -> None:
     assert one.snapshot.generation == 2
 
 
+@rule("REC-07")
 @rule("ATOM-04")
 def test_the_generation_never_restarts() -> None:
     one = fresh()
@@ -92,6 +98,19 @@ def test_a_legacy_list_is_private_whatever_it_says() -> None:
     one = walking(era=Era.LEGACY)
     one.page("a", scope=Scope.PUBLIC)
     assert one.snapshot.scope is Scope.PRIVATE
+
+
+@rule("AUTH-01")
+@rule("ATOM-03")
+def test_a_published_list_never_changes() -> None:
+    one = fresh()
+    before, listed = one.snapshot, one.snapshot.items
+    with pytest.raises(FrozenInstanceError):
+        before.items = ()  # type: ignore[misc]
+    one.refresh()
+    one.page("a", "c")
+    assert before.items is listed
+    assert before.items == items("a", "b")
 
 
 @rule("ATOM-05")

@@ -9,6 +9,7 @@ from support.one import One, fresh, walking
 rule = pytest.mark.rule
 
 
+@rule("AUTH-11")
 @rule("REC-02")
 def test_a_legacy_list_is_doubted_when_the_link_is_lost_and_listed_again() -> None:
     one = fresh(era=Era.LEGACY, covered=False)
@@ -21,6 +22,7 @@ def test_a_legacy_list_is_doubted_when_the_link_is_lost_and_listed_again() -> No
     assert one.names == ["a", "b"]
 
 
+@rule("DISC-31")
 @rule("REC-05")
 def test_a_modern_list_that_rests_on_its_lifetime_survives() -> None:
     one = fresh(covered=False, ttl_ms=10**6)
@@ -55,6 +57,7 @@ def test_another_version_is_another_list() -> None:
     assert len(one.requests()) == 1
 
 
+@rule("AUTH-05")
 @rule("AUTH-03")
 @rule("AUTH-06")
 def test_other_credentials_withdraw_what_is_private_and_abandon_the_walk() -> None:

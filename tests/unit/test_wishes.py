@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from relist.values import Failure, Phase, Scope, Wish
-from support.one import TRANSIENT, UNAUTHORIZED, One, fresh, policy
+from relist.values import Doubt, Failure, Phase, Scope, Wish
+from support.one import REFUSED, TRANSIENT, UNAUTHORIZED, One, fresh, policy
 
 rule = pytest.mark.rule
 
@@ -100,6 +100,47 @@ def test_a_parked_catalog_stays_so_over_a_new_link_though_read(ask: Callable[[On
     one.allow()
     assert one.requests() == []
     assert one.deadline_ms is None
+
+
+@rule("FAIL-19")
+def test_what_repeating_does_not_mend_is_not_repeated() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(REFUSED)
+    assert one.notes() == ["FAIL-19"]
+    assert (one.doubt, one.names) == (Doubt.FAILED, ["a", "b"])
+    assert one.deadline_ms is None
+    one.later(10**9)
+    for ask in (one.tick, one.notice, one.read, one.verify, one.tick):
+        ask()
+        assert one.requests() == []
+    one.refresh()
+    assert len(one.requests()) == 1
+
+
+@rule("FAIL-19")
+def test_a_new_link_may_mend_it() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(REFUSED)
+    one.lose()
+    one.link()
+    one.allow()
+    assert len(one.requests()) == 1
+
+
+def test_a_lazy_catalog_that_failed_before_the_link_went_is_verified_after_it() -> None:
+    one = _lazy_kept()
+    one.link()
+    one.allow()
+    one.refresh()
+    one.fail(TRANSIENT)
+    one.lose()
+    one.link()
+    one.allow()
+    assert one.requests() == []
+    one.verify()
+    assert len(one.requests()) == 1
 
 
 # --- wishes ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from relist import inputs as i
 from relist.check.edge import Edge
 from relist.effects import Note
-from relist.values import WALKING, Doubt, Era, Item, Items, Phase, Scope, Wish
+from relist.values import WALKING, Doubt, Era, Item, Items, Parked, Phase, Scope, Wish
 
 Check = Callable[[Edge], str | None]
 
@@ -53,7 +53,7 @@ def single_flight(edge: Edge) -> str | None:
 def walk_from_the_start(edge: Edge) -> str | None:
     """A walk begins without a cursor and goes on with the cursor of its last page, unchanged.
 
-    Rule: DISC-02, DISC-18.
+    Rule: DISC-02, DISC-07, DISC-11, DISC-18, NOTE-22, TTL-19.
     """
     walk, old, heard = edge.after.walk, edge.before.walk, edge.heard
     if walk is None:
@@ -88,9 +88,10 @@ def spoiled_stays_spoiled(edge: Edge) -> str | None:
 
 
 def complete_or_nothing(edge: Edge) -> str | None:
-    """What is published or held back is one whole walk, from first page to last. Rule: ATOM-02.
+    """What is published or held back is one whole walk, from first page to last.
 
     The one exception of shape, not of substance: a candidate that was held back earlier.
+    Rule: ATOM-01, ATOM-02, RES-15, TTL-28.
     """
     before, after, publish, whole = edge.before, edge.after, edge.published, edge.whole
     if publish is not None:
@@ -117,7 +118,7 @@ def _holds(items: Items, pages: tuple[Items, ...]) -> bool:
 
 
 def fresh_is_undoubted(edge: Edge) -> str | None:
-    """FRESH means: a clean list, and no doubt but time. Rule: STATE-02, ATOM-10.
+    """FRESH means: a clean list, and no doubt but time. Rule: STATE-02, STATE-07, ATOM-10.
 
     It is entered by the clean end of an unspoiled walk, or by a kept list that still holds.
     """
@@ -187,7 +188,10 @@ def doubt_is_heeded(edge: Edge) -> str | None:
 
 
 def no_late_overwrite(edge: Edge) -> str | None:
-    """An answer to anything but the outstanding request changes nothing. Rule: ATOM-11, ATOM-13."""
+    """An answer to anything but the outstanding request changes nothing.
+
+    Rule: ATOM-11, ATOM-13, FAIL-12.
+    """
     if not edge.late:
         return None
     if edge.after is not edge.before:
@@ -198,7 +202,10 @@ def no_late_overwrite(edge: Edge) -> str | None:
 
 
 def generation_rises(edge: Edge) -> str | None:
-    """The generation rises by one exactly when a published list differs. Rule: ATOM-04, ATOM-19."""
+    """The generation rises by one exactly when a published list differs.
+
+    Rule: ATOM-04, ATOM-19, DISC-33, NOTE-20.
+    """
     before, after, publish = edge.before, edge.after, edge.published
     if publish is None:
         same = after.generation == before.generation
@@ -237,7 +244,7 @@ def keep_last_good(edge: Edge) -> str | None:
 def gated_by_capability(edge: Edge) -> str | None:
     """Nothing is requested or shown of an undeclared kind, nor before listing is allowed.
 
-    Rule: CAP-01, CAP-13, LIFE-03.
+    Rule: CAP-01, CAP-02, CAP-13, LIFE-03, STATE-09.
     """
     before, after = edge.before, edge.after
     if after.phase is Phase.UNSUPPORTED and (after.walk or after.snapshot or after.candidate):
@@ -279,7 +286,10 @@ def private_stays_private(edge: Edge) -> str | None:
 
 
 def bounded_walk(edge: Edge) -> str | None:
-    """A walk is bounded by pages, items and time, and time is kept. Rule: DISC-16, FAIL-09."""
+    """A walk is bounded by pages, items and time, and time is kept.
+
+    Rule: DISC-16, FAIL-09, FAIL-10.
+    """
     walk, old, policy, now_ms = edge.after.walk, edge.before.walk, edge.policy, edge.heard.now_ms
     if walk is None:
         listed = edge.after.snapshot
@@ -315,15 +325,21 @@ _CAUSES = (
 
 
 def bounded_traffic(edge: Edge) -> str | None:
-    """A walk begins for a cause: permission, a wish, or a time that has come. Rule: FAIL-20.
+    """A walk begins for a cause: permission, a wish, or a time that has come.
 
     No notice begins one or moves a time that is set, no call breaks a failure backoff. A parked
-    catalog is tried for an explicit refresh only, and un-parked by an answer or other credentials.
+    catalog is tried for an explicit refresh only. It is un-parked by an answer or other
+    credentials, and by another link or offer where the server had refused the request as such.
+    Rule: FAIL-20, NOTE-19, TTL-36.
     """
     before, after, heard = edge.before, edge.after, edge.heard
     insists = isinstance(heard, i.RefreshWanted) or before.wanted is Wish.REFRESH
     released = edge.answered or isinstance(heard, i.CredentialsChanged)
-    if before.pacing.parked and not (after.pacing.parked or insists or released):
+    new_link = before.pacing.parked is Parked.REQUEST and isinstance(
+        heard, i.LinkOpened | i.LinkLost | i.CapabilitiesChanged
+    )
+    unparked = before.pacing.parked is not None and after.pacing.parked is None
+    if unparked and not (insists or released or new_link):
         return "a parked catalog was un-parked"
     further = isinstance(heard, i.ListChangedHeard) and before.phase is Phase.STALE
     if further and (after.pacing != before.pacing or (before.doubt and after is not before)):
@@ -340,7 +356,7 @@ def bounded_traffic(edge: Edge) -> str | None:
         return f"a walk begins by itself, due at {due_at_ms}"
     if isinstance(heard, i.PageArrived) and before.wanted is None:
         return "a walk begins on a page, though nobody asked"
-    if before.pacing.parked and not insists and edge.published is None:
+    if before.pacing.parked is not None and not insists and edge.published is None:
         return "a parked catalog begins a walk that nobody insisted on"
     return None
 
@@ -348,12 +364,14 @@ def bounded_traffic(edge: Edge) -> str | None:
 def bounded_lag(edge: Edge) -> str | None:
     """A stale catalog has a time for its next walk, and a notice is served within the longest gap.
 
-    Not while parked, backing off, or lazy with nobody asking. Rule: NOTE-09.
+    Not while parked, backing off, or lazy with nobody asking.
+
+    Rule: ATOM-20, NOTE-03, NOTE-09, STATE-14.
     """
     before, after, policy, now_ms = edge.before, edge.after, edge.policy, edge.heard.now_ms
     if (
         after.phase is not Phase.STALE
-        or after.pacing.parked
+        or after.pacing.parked is not None
         or (policy.lazy and after.wanted is None)
     ):
         return None

@@ -49,9 +49,10 @@ def broken(edge: SessionEdge) -> Iterator[tuple[str, str]]:
 
 
 def kinds_are_isolated(edge: SessionEdge) -> str | None:
-    """What concerns one kind leaves the others the same objects. Rule: STATE-05, NOTE-05.
+    """What concerns one kind leaves the others the same objects.
 
-    A notice concerns the kinds of its channel; an answer, a wish or a proof one kind.
+    A notice concerns the kinds of its channel; an answer, a wish or a proof one kind. The link
+    hears of neither. Rule: ATOM-21, LIFE-17, NOTE-04, NOTE-05, STATE-05.
     """
     heard = edge.heard
     if isinstance(heard, i.NoticeHeard):
@@ -77,7 +78,7 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
 def listing_is_allowed(edge: SessionEdge) -> str | None:
     """Lists are asked for on a live link, of declared kinds, once push was settled.
 
-    Rule: LIFE-03, CAP-01, SUB-27.
+    Rule: LIFE-02, LIFE-03, CAP-01, SUB-27.
     """
     link, listen = edge.after.link, edge.after.listen
     for told in edge.effects:
@@ -145,7 +146,10 @@ def push_is_current(edge: SessionEdge) -> str | None:
 
 
 def serials_rise(edge: SessionEdge) -> str | None:
-    """Epochs and serials only rise, and each request takes a new one. Rule: D-49."""
+    """Epochs and serials only rise, and each request takes a new one.
+
+    Rule: LIFE-14, LIFE-15, D-49.
+    """
     before, after = edge.before, edge.after
     if after.link.epoch < before.link.epoch:
         return f"epoch {before.link.epoch} -> {after.link.epoch}"

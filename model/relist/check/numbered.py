@@ -46,7 +46,7 @@ class Traits(NamedTuple):
     items: int | None  # how many are listed, if any list is held
     vouched: bool
     covered: bool
-    parked: bool
+    parked: bool  # and not tried at present
     sound: bool  # FRESH or on the way to it, and nothing spoke against the list
     due: bool  # its deadline has come
 
@@ -188,7 +188,7 @@ def _traits(catalog: Catalog, policy: Policy) -> Traits:
         None if snapshot is None else len(snapshot.items),
         catalog.vouched,
         catalog.standing.covered,
-        catalog.pacing.parked,
+        catalog.pacing.parked is not None and walk is None,
         undoubted and catalog.phase in (*WALKING, Phase.FRESH),
         at_ms is not None and at_ms <= 0,
     )

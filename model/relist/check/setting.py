@@ -20,6 +20,7 @@ FAILURES: Mapping[str, Failure] = {
     "transient": Failure("error answer", code=-32603),
     "throttled": Failure("error answer", status=429, retry_after_ms=3),
     "unauthorized": Failure("error answer", status=401),
+    "refused": Failure("error answer", code=-32600),
     "dead cursor": Failure("error answer", code=-32602),
     "unknown method": Failure("error answer", code=-32601),
 }

@@ -42,7 +42,7 @@ FEATURES = (
         "failures",
         wire=1,
         cuts=False,
-        fails=("transient", "throttled", "dead cursor", "unknown method"),
+        fails=("transient", "throttled", "refused", "dead cursor", "unknown method"),
     ),
     Setting(
         "authorization",
@@ -58,7 +58,7 @@ FEATURES = (
         wire=1,
         pages=1,
         cuts=False,
-        fails=("transient", "unauthorized"),
+        fails=("transient", "refused", "unauthorized"),
         wishes=("verification is wanted", "refresh is wanted"),
         offers=("credentials change",),
     ),

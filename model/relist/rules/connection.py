@@ -60,7 +60,10 @@ def of_another_epoch(link: Link, heard: i.TransportInput, policy: Policy) -> boo
 
 
 def probes(link: Link, heard: i.TransportOpened, policy: Policy) -> bool:
-    """A modern server is possible, so the era is asked for. Rule: LIFE-27, LIFE-33, LIFE-36."""
+    """A modern server is possible, so the era is asked for, though that is optional.
+
+    Rule: LIFE-25, LIFE-27, LIFE-33, LIFE-36, LIFE-38.
+    """
     return of_this_epoch(link, heard, policy) and not _legacy_known(link, policy)
 
 
@@ -94,7 +97,11 @@ def _failures(link: Link, now_ms: int, policy: Policy) -> int:
 
 
 def _opening(link: Link, now_ms: int, failures: int, policy: Policy, to: LinkPhase) -> Link:
-    # A new process may be another server; to remember its era is allowed. Rule: LIFE-36, LIFE-37.
+    """In a new epoch no version and no capability is known any more.
+
+    A new process may be another server; to remember its era is allowed. Rule: LIFE-13, LIFE-36,
+    LIFE-37.
+    """
     era = link.era if link.wire is Wire.HTTP or policy.remember_process_era else None
     return evolve(
         link,

@@ -14,7 +14,10 @@ from relist.values import Catalog, Doubt, Pacing, Phase
 def _doubt(
     catalog: Catalog, why: Doubt, to: Phase, due_at_ms: int, *, covered: bool, exponent: int
 ) -> Step:
-    """A fresh list becomes stale. Its doubt opens the one window, whose end is never moved."""
+    """A fresh list becomes stale. Its doubt opens the one window, whose end is never moved.
+
+    Rule: ATOM-20.
+    """
     pacing = catalog.pacing
     return Step(
         Catalog(
@@ -45,26 +48,34 @@ def _doubt(
 
 
 def doubt_noticed(catalog: Catalog, heard: i.ListChangedHeard, policy: Policy, to: Phase) -> Step:
-    """A notice makes the list stale at once, whatever its lifetime. Rule: NOTE-02, NOTE-23.
+    """A notice makes the list stale at once, whatever its lifetime; a walk is only scheduled.
 
     Feedback is damped: a notice within one gap after a listing lengthens the next gap, a quiet gap
-    resets it (decision 3).
+    resets it (decision 3). Rule: NOTE-02, NOTE-19, NOTE-23, TTL-14.
     """
-    listed, exponent = catalog.pacing.listed_at_ms, catalog.pacing.gap_exponent
-    due_at_ms = heard.now_ms + policy.gather_ms
-    if listed is not None and heard.now_ms < listed + policy.gap_ms(exponent + 1):
-        exponent = policy.longer_gap(exponent)
-        due_at_ms = max(due_at_ms, listed + policy.gap_ms(exponent))
-    else:
-        exponent = 0
+    at_ms, exponent = _spaced(catalog, heard.now_ms + policy.gather_ms, heard.now_ms, policy)
     covered = catalog.standing.covered
-    return _doubt(catalog, Doubt.NOTICED, to, due_at_ms, covered=covered, exponent=exponent)
+    return _doubt(catalog, Doubt.NOTICED, to, at_ms, covered=covered, exponent=exponent)
 
 
-def doubt_suspected(catalog: Catalog, heard: i.StalenessProved, _: Policy, to: Phase) -> Step:
-    """A rejected call proves the list stale; an act of a caller skips window and gap."""
-    covered, exponent = catalog.standing.covered, catalog.pacing.gap_exponent
-    return _doubt(catalog, Doubt.SUSPECTED, to, heard.now_ms, covered=covered, exponent=exponent)
+def _spaced(catalog: Catalog, at_ms: int, now_ms: int, policy: Policy) -> tuple[int, int]:
+    """When the next walk may begin, not before ``at_ms``, and how far feedback has grown."""
+    listed_at_ms, exponent = catalog.pacing.listed_at_ms, catalog.pacing.gap_exponent
+    if listed_at_ms is None or now_ms >= listed_at_ms + policy.gap_ms(exponent + 1):
+        return at_ms, 0
+    exponent = policy.longer_gap(exponent)
+    return max(at_ms, listed_at_ms + policy.gap_ms(exponent)), exponent
+
+
+def doubt_suspected(catalog: Catalog, heard: i.StalenessProved, policy: Policy, to: Phase) -> Step:
+    """A rejected call proves the list stale. It opens no window, but a call that is rejected again
+    and again does not list again and again: its proofs are spaced like early notices.
+
+    Rule: CALL-08, FAIL-08.
+    """
+    at_ms, exponent = _spaced(catalog, heard.now_ms, heard.now_ms, policy)
+    covered = catalog.standing.covered
+    return _doubt(catalog, Doubt.SUSPECTED, to, at_ms, covered=covered, exponent=exponent)
 
 
 def cover_and_doubt(catalog: Catalog, heard: i.CoverageGained, policy: Policy, to: Phase) -> Step:
@@ -74,7 +85,10 @@ def cover_and_doubt(catalog: Catalog, heard: i.CoverageGained, policy: Policy, t
 
 
 def uncover_and_doubt(catalog: Catalog, heard: i.CoverageLost, policy: Policy, to: Phase) -> Step:
-    """A notice may have been missed. The walk waits a grace for push to come back. Rule: REC-06."""
+    """A notice may have been missed. The walk waits a grace for push to come back.
+
+    A stream that breaks within a session is no more than that. Rule: REC-04, REC-06.
+    """
     due_at_ms = heard.now_ms + policy.uncovered_grace_ms
     exponent = catalog.pacing.gap_exponent
     return _doubt(catalog, Doubt.UNCOVERED, to, due_at_ms, covered=False, exponent=exponent)
@@ -87,7 +101,10 @@ def doubt_early(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase)
 
 
 def keep_doubting(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phase) -> Step:
-    """Doubted already: duplicates and storms change nothing. Rule: NOTE-06, NOTE-08, FAIL-20."""
+    """Doubted already: duplicates and storms change nothing.
+
+    Rule: FAIL-20, NOTE-06, NOTE-08, SUB-35.
+    """
     if catalog.doubt is not None:
         return unchanged(catalog)
     return Step(evolve(catalog, doubt=Doubt.NOTICED))
@@ -99,7 +116,10 @@ def note_unheeded(catalog: Catalog, _: i.ListChangedHeard, __: Policy, ___: Phas
 
 
 def _spoil(catalog: Catalog, why: Doubt, *, covered: bool) -> Step:
-    """The open walk cannot vouch for its result any more; it runs to its end. Rule: NOTE-07."""
+    """The open walk cannot vouch for its result any more; it runs to its end.
+
+    More than once spoils it no further. Rule: ATOM-08, NOTE-07.
+    """
     walk, news = open_walk(catalog), news_of_doubt(catalog, why)
     same_cover = covered is catalog.standing.covered
     if walk.spoiled and catalog.doubt is not None and same_cover:

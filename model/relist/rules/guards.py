@@ -12,7 +12,10 @@ from relist.values import Catalog, Snapshot, Wish
 
 
 def undeclared(_: Catalog, heard: Offer, __: Policy) -> bool:
-    """The server did not declare this kind. Rule: CAP-01."""
+    """The server did not declare this kind, and is not asked for it to find out.
+
+    Rule: CAP-01, CAP-02, CAP-14.
+    """
     return not heard.declared
 
 
@@ -24,7 +27,7 @@ def declared(_: Catalog, heard: Offer, __: Policy) -> bool:
 def list_holds(catalog: Catalog, heard: Offer, _: Policy) -> bool:
     """The list kept from an earlier link is undoubted, of this version, and serves who asked.
 
-    Rule: REC-05, REC-08.
+    A new connection alone is no cause to list. Rule: DISC-31, REC-05, REC-08.
     """
     snapshot = catalog.snapshot
     return (
@@ -48,7 +51,7 @@ def held_back(catalog: Catalog, heard: Offer, policy: Policy) -> bool:
     Rule: FAIL-04, TTL-09.
     """
     wanted = catalog.wanted
-    parked = catalog.pacing.parked and wanted is not Wish.REFRESH
+    parked = catalog.pacing.parked is not None and wanted is not Wish.REFRESH
     return (
         heard.declared
         and not list_holds(catalog, heard, policy)
@@ -89,7 +92,10 @@ def about_another_list(catalog: Catalog, heard: i.StalenessProved, policy: Polic
 
 
 def expired(catalog: Catalog, heard: i.ReadWanted, _: Policy) -> bool:
-    """The published list has outlived its lifetime: fresh strictly before it. Rule: TTL-02."""
+    """The published list has outlived its lifetime: fresh strictly before it.
+
+    Only a need asks, and the walk it begins serves all. Rule: TTL-02, TTL-09, TTL-31.
+    """
     snapshot = catalog.snapshot
     return snapshot is not None and reached(snapshot.expires_at_ms, heard.now_ms)
 
@@ -100,9 +106,11 @@ def unexpired(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
 
 
 def lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
-    """Walks wait for a read, and neither backoff nor gap nor a missing authorization forbids it."""
-    due = catalog.pacing.due_at_ms
-    return policy.lazy and not catalog.pacing.parked and (due is None or heard.now_ms >= due)
+    """Walks wait for a read, and neither backoff nor gap nor a missing authorization forbids it.
+
+    Rule: NOTE-03 (D-12).
+    """
+    return policy.lazy and catalog.pacing.parked is None and _rested(catalog, heard.now_ms)
 
 
 def not_lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
@@ -116,8 +124,13 @@ def nothing_forbids(catalog: Catalog, heard: i.VerificationWanted, _: Policy) ->
     Rule: CALL-05, FAIL-20.
     """
     pacing = catalog.pacing
-    rested = pacing.failures == 0 or reached(pacing.due_at_ms, heard.now_ms)
-    return rested and not pacing.parked
+    return pacing.parked is None and (pacing.failures == 0 or _rested(catalog, heard.now_ms))
+
+
+def _rested(catalog: Catalog, now_ms: int) -> bool:
+    """No wait is set, or it is over."""
+    due_at_ms = catalog.pacing.due_at_ms
+    return due_at_ms is None or reached(due_at_ms, now_ms)
 
 
 def something_forbids(catalog: Catalog, heard: i.VerificationWanted, policy: Policy) -> bool:
@@ -126,7 +139,7 @@ def something_forbids(catalog: Catalog, heard: i.VerificationWanted, policy: Pol
 
 
 def due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
-    """The window, the gap or the backoff is over."""
+    """The window, the gap or the backoff is over. Rule: FAIL-03, NOTE-03, NOTE-24."""
     return reached(wake_ms(catalog, policy), heard.now_ms)
 
 
@@ -136,7 +149,7 @@ def not_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 
 def poll_due(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
-    """The opt-in poll is due; a lifetime never is. Rule: TTL-10, TTL-11."""
+    """The opt-in poll is due; a lifetime never is. Rule: TTL-10, TTL-11, TTL-36."""
     return reached(catalog.pacing.due_at_ms, heard.now_ms)
 
 
@@ -146,7 +159,10 @@ def no_poll_due(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 
 def gave_up(catalog: Catalog, heard: i.TimePassed, _: Policy) -> bool:
-    """The outstanding request or the whole walk has run out of time. Rule: FAIL-09, DISC-16."""
+    """The outstanding request or the whole walk has run out of time.
+
+    Progress moves neither limit. Rule: DISC-16, FAIL-09, FAIL-10.
+    """
     return reached(give_up_at_ms(catalog), heard.now_ms)
 
 
@@ -156,8 +172,11 @@ def in_time(catalog: Catalog, heard: i.TimePassed, policy: Policy) -> bool:
 
 
 def wake_ms(catalog: Catalog, policy: Policy) -> int | None:
-    """When a stale catalog begins its next walk by itself; None when it does not."""
-    if catalog.pacing.parked or (policy.lazy and catalog.wanted is None):
+    """When a stale catalog begins its next walk by itself; None: when asked to.
+
+    Rule: STATE-14.
+    """
+    if catalog.pacing.parked is not None or (policy.lazy and catalog.wanted is None):
         return None
     return catalog.pacing.due_at_ms
 
@@ -176,7 +195,10 @@ def overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
 
 
 def more(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
-    """The page names a next cursor; the empty string is one. Rule: DISC-04, DISC-05."""
+    """The page names a next cursor; the empty string is one, and no page is too short for it.
+
+    Rule: DISC-04, DISC-05, DISC-09, DISC-10.
+    """
     return (
         heard.next_cursor is not None
         and not late(catalog, heard, policy)
@@ -193,7 +215,10 @@ def _ends(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
 
 
 def _ends_clean(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
-    """Undisturbed, and conflicting duplicates neither new nor still worth another walk."""
+    """Undisturbed, and conflicting duplicates neither new nor still worth another walk.
+
+    Rule: DISC-19, DISC-20, STATE-07.
+    """
     walk = open_walk(catalog)
     if walk.spoiled:
         return False
@@ -241,6 +266,11 @@ def transient(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
 def unauthorized(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
     """An authorization failure. Rule: FAIL-04."""
     return _fails_as(catalog, heard, policy, FailureClass.AUTHORIZATION)
+
+
+def unmendable(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:
+    """The server refuses the request as such. Rule: FAIL-19."""
+    return _fails_as(catalog, heard, policy, FailureClass.UNMENDABLE)
 
 
 def dead_cursor(catalog: Catalog, heard: i.PageFailed, policy: Policy) -> bool:

@@ -103,7 +103,10 @@ class Verdict(Enum):
 
 
 def judge_probe(link: Link, failure: Failure, policy: Policy) -> Verdict:
-    """The exact fallback rules. Rule: LIFE-24, LIFE-29 to LIFE-35, D-04, D-05."""
+    """The exact fallback rules, and where there is nothing to fall back to.
+
+    Rule: LIFE-24, LIFE-29, LIFE-31, LIFE-32, LIFE-34, LIFE-35, LIFE-38, D-04, D-05.
+    """
     if failure.code == UNSUPPORTED_VERSION:
         if shared(policy.modern_versions, failure.supported) and not link.retried:
             return Verdict.CORRECT

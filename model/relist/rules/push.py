@@ -8,7 +8,12 @@ from attrs import evolve
 
 from relist import inputs as i
 from relist.effects import CancelListen, ListenEffect, Note, OpenListen
-from relist.failures import AUTHORIZATION_STATUSES, METHOD_NOT_FOUND
+from relist.failures import (
+    AUTHORIZATION_STATUSES,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+)
 from relist.freshness import reached
 from relist.policy import Policy
 from relist.rules.base import ListenStep
@@ -91,13 +96,16 @@ def _ends_old(listen: Listen, heard: Answer) -> bool:
 
 
 def never_comes_back(listen: Listen, heard: i.PushEnded, policy: Policy) -> bool:
-    """The server has no such method or stream, or does not allow it. Rule: SUB-31, NOTE-14."""
+    """The server has no such method or stream, or does not allow it.
+
+    Rule: FAIL-19, NOTE-14, SUB-31.
+    """
     return current(listen, heard, policy) and _is_final(heard.failure)
 
 
 def _is_final(failure: Failure | None) -> bool:
     return failure is not None and (
-        failure.code == METHOD_NOT_FOUND
+        failure.code in (METHOD_NOT_FOUND, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY)
         or failure.status == 405
         or failure.status in AUTHORIZATION_STATUSES
     )
@@ -159,13 +167,16 @@ def _ask(listen: Listen, now_ms: int, policy: Policy, to: ListenPhase) -> Listen
 
 
 def ask_first(listen: Listen, heard: i.PushWanted, policy: Policy, to: ListenPhase) -> ListenStep:
-    """Ask for notices before anything is listed. Rule: SUB-27 (D-14)."""
+    """Ask for the topics on each new link, before anything is listed (D-14).
+
+    Rule: SUB-24, SUB-27.
+    """
     wanted = evolve(listen, carrier=heard.carrier, topics=heard.topics, failures=0)
     return _ask(wanted, heard.now_ms, policy, to)
 
 
 def ask_again(listen: Listen, heard: i.TimePassed, policy: Policy, to: ListenPhase) -> ListenStep:
-    """A new request with a new serial. Rule: SUB-23, SUB-24, SUB-25."""
+    """A new request with a new serial. Rule: SUB-23, SUB-25."""
     return _ask(listen, heard.now_ms, policy, to)
 
 
@@ -189,7 +200,10 @@ def ask_later(listen: Listen, heard: i.PushWanted, _: Policy, __: ListenPhase) -
 
 
 def admit(listen: Listen, heard: i.PushOpened, _: Policy, to: ListenPhase) -> ListenStep:
-    """What was both asked for and granted is covered. Rule: SUB-05 to SUB-07, SUB-40."""
+    """What was both asked for and granted is covered, without a limit from now on.
+
+    Rule: SUB-05 to SUB-07, SUB-29, SUB-40.
+    """
     notes: tuple[ListenEffect, ...] = ()
     if heard.topics - listen.topics:
         extra = len(heard.topics - listen.topics)

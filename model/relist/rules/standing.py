@@ -7,7 +7,7 @@ from relist.effects import AbandonWalk, CatalogEffect, Note, Withdraw
 from relist.policy import Policy
 from relist.rules.base import Offer, Step, news_of_doubt
 from relist.rules.walk import begin
-from relist.values import Catalog, Doubt, Era, Pacing, Phase, Scope, Standing, stronger
+from relist.values import Catalog, Doubt, Era, Pacing, Parked, Phase, Scope, Standing, stronger
 
 # --- actions: the link ----------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ def depart(catalog: Catalog, _: i.LinkLost, __: Policy, to: Phase) -> Step:
 def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, to: Phase) -> Step:
     """What was private to the old partition is withdrawn at once; parking ends.
 
-    Rule: AUTH-03, AUTH-06, FAIL-06.
+    Rule: AUTH-03, AUTH-05, AUTH-06, FAIL-06.
     """
     state, effects = _unlink(catalog, to)
     foreign = heard.partition != catalog.standing.partition
@@ -37,7 +37,7 @@ def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, t
         evolve(
             state,
             standing=evolve(state.standing, partition=heard.partition),
-            pacing=evolve(state.pacing, parked=False, failures=0),
+            pacing=evolve(state.pacing, parked=None, failures=0),
         ),
         effects,
     )
@@ -47,6 +47,9 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
     """Drop what belongs to the link: open walk, candidate, coverage, timers.
 
     The legacy era doubts every list, the modern one only a list that push vouched for (decision 4).
+    No page and no cursor outlives the link; a wish does.
+
+    Rule: ATOM-12, ATOM-22, AUTH-11, DISC-11, FAIL-22.
     """
     walk, doubtful = catalog.walk, catalog.standing.era is Era.LEGACY or catalog.vouched
     news = news_of_doubt(catalog, Doubt.DISCONNECTED) if doubtful else ()
@@ -61,10 +64,17 @@ def _unlink(catalog: Catalog, to: Phase) -> Step:
             vouched=False,
             wanted=stronger(catalog.wanted, walk.serves if walk is not None else None),
             standing=evolve(catalog.standing, covered=False),
-            pacing=evolve(catalog.pacing, due_at_ms=None, spoiled_in_row=0),
+            pacing=evolve(
+                catalog.pacing, due_at_ms=None, parked=_lasting(catalog.pacing), spoiled_in_row=0
+            ),
         ),
         (*abandoned, *news),
     )
+
+
+def _lasting(pacing: Pacing) -> Parked | None:
+    """A new link does not bring authorization; it may bring a server that takes the request."""
+    return None if pacing.parked is Parked.REQUEST else pacing.parked
 
 
 # --- actions: what the server offers --------------------------------------------------------------
@@ -78,7 +88,10 @@ def _offered(catalog: Catalog, heard: Offer) -> Standing:
 
 
 def withdraw(catalog: Catalog, heard: Offer, _: Policy, to: Phase) -> Step:
-    """The kind is not declared: nothing of it is shown or asked for. Rule: CAP-13, CAP-18."""
+    """The kind is not declared: nothing of it is shown or asked for.
+
+    Rule: CAP-13, CAP-18, STATE-09.
+    """
     return _withdrawn(catalog, _offered(catalog, heard), to)
 
 
@@ -138,13 +151,16 @@ def _withdrawn(catalog: Catalog, standing: Standing, to: Phase) -> Step:
         vouched=False,
         wanted=None,
         standing=standing,
-        pacing=Pacing(None, catalog.pacing.parked, 0, 0, 0, None),
+        pacing=Pacing(None, _lasting(catalog.pacing), 0, 0, 0, None),
     )
     return Step(state, effects)
 
 
 def retire(catalog: Catalog, heard: i.PageFailed, _: Policy, to: Phase) -> Step:
-    """A declared kind whose method does not exist is unsupported, never empty. Rule: CAP-16."""
+    """A declared kind whose method does not exist is unsupported, never empty.
+
+    Rule: CAP-16, OBS-11.
+    """
     state, effects = _withdrawn(evolve(catalog, walk=None), catalog.standing, to)
     defect = Note("CAP-16", "declared kind has no list method", (catalog.kind.value, heard.serial))
     return Step(state, (*effects, defect))

@@ -21,6 +21,7 @@ from relist.values import (
     Doubt,
     Failure,
     Pacing,
+    Parked,
     Phase,
     Scope,
     Snapshot,
@@ -40,15 +41,17 @@ _WISHES: dict[type, Wish] = {
 
 
 def want(catalog: Catalog, heard: i.WishInput, _: Policy, __: Phase) -> Step:
-    """Remember the wish until a walk begun after it has ended."""
+    """Remember the wish until a walk begun after it has ended; many are as one. Rule: ATOM-07."""
     wanted = stronger(catalog.wanted, _WISHES[heard.__class__])
     return unchanged(catalog) if wanted is catalog.wanted else Step(evolve(catalog, wanted=wanted))
 
 
 def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) -> Step:
-    """Open a walk at the first page, without a cursor. Rule: DISC-02, DISC-18, ATOM-06.
+    """Open a walk at the first page, without a cursor, whatever was the cause.
 
-    A parked catalog stays parked until the server answers: an explicit refresh is one try.
+    It asks the server; the published list is readable meanwhile. A parked catalog stays parked
+    until the server answers: an explicit refresh is one try. Rule: ATOM-06, ATOM-18, DISC-02,
+    DISC-18, NOTE-22, TTL-19, TTL-38.
     """
     serial, now_ms = catalog.serial + 1, heard.now_ms
     walk = Walk(
@@ -94,7 +97,10 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
 
 
 def gather(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
-    """Put the page aside and ask for the next one with its cursor, unchanged. Rule: DISC-02."""
+    """Put the page aside and ask for the next one with its cursor, unchanged. Of any kind.
+
+    Rule: DISC-02, DISC-07, DISC-26.
+    """
     serial = catalog.serial + 1
     walk = add_page(open_walk(catalog), heard, catalog.standing.era, policy, next_serial=serial)
     return Step(
@@ -122,7 +128,10 @@ def _last_page(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> Walk:
 
 
 def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
-    """A complete, clean walk replaces the list as a whole and clears every doubt. Rule: ATOM-02."""
+    """A complete, clean walk replaces the list as a whole and clears every doubt.
+
+    An empty one as well. Rule: ATOM-02, CAP-17, RES-15.
+    """
     walk = _last_page(catalog, heard, policy)
     snapshot = make_snapshot(catalog, walk, join(walk.pages), True, heard.now_ms, policy)
     due_at_ms = policy.next_poll_ms(heard.now_ms, catalog.kind.value, catalog.serial)
@@ -139,7 +148,7 @@ def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -
             snapshot.generation,
             catalog.serial,
             catalog.standing,
-            Pacing(due_at_ms, False, 0, 0, catalog.pacing.gap_exponent, heard.now_ms),
+            Pacing(due_at_ms, None, 0, 0, catalog.pacing.gap_exponent, heard.now_ms),
         ),
         (Publish(catalog.kind, snapshot, snapshot.generation != catalog.generation),),
     )
@@ -164,7 +173,10 @@ def set_aside(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase)
 
 
 def start_over(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
-    """A dead cursor: all pages are dropped and the walk begins again. Rule: DISC-12, FAIL-23."""
+    """A dead cursor: all pages are dropped and the walk begins again, so many times.
+
+    Rule: DISC-12, DISC-15, FAIL-23.
+    """
     in_row = catalog.pacing.spoiled_in_row + 1
     if in_row >= policy.spoiled_in_row_max and catalog.candidate is None:
         return _failed(catalog, heard.failure, heard.now_ms, policy, to)
@@ -195,7 +207,7 @@ def _after_spoiled(
         generation=held.generation if held is not None else catalog.generation,
         pacing=Pacing(
             now_ms + policy.gap_ms(exponent) if catalog.wanted is None else now_ms,
-            False,
+            None,
             pacing.failures,
             in_row,
             exponent,
@@ -211,13 +223,13 @@ def _after_spoiled(
 def _failed(
     catalog: Catalog, failure: Failure | None, now_ms: int, policy: Policy, to: Phase
 ) -> Step:
-    """Keep the last good list, doubt it, and try again later. Rule: FAIL-01, FAIL-02, FAIL-17.
+    """Keep the last good list, doubt it, and try again later.
 
     An explicit refresh that was asked for meanwhile gets its own try at once; else a parked catalog
-    that was tried stays parked.
+    that was tried stays parked. Rule: FAIL-01, FAIL-02, FAIL-17, STATE-03, TTL-13, TTL-28.
     """
     failures, insists = catalog.pacing.failures + 1, catalog.wanted is Wish.REFRESH
-    parked = catalog.pacing.parked and not insists
+    parked = None if insists else catalog.pacing.parked
     delay_ms = policy.backoff_ms(failures, catalog.kind.value, catalog.serial, failure)
     due_at_ms = now_ms if insists else now_ms + delay_ms
     state = evolve(
@@ -227,7 +239,7 @@ def _failed(
         walk=None,
         pacing=evolve(
             catalog.pacing,
-            due_at_ms=None if parked else due_at_ms,
+            due_at_ms=due_at_ms if parked is None else None,
             parked=parked,
             failures=failures,
         ),
@@ -236,7 +248,7 @@ def _failed(
 
 
 def fail(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
-    """A passing failure of a page fails the walk."""
+    """A passing failure of a page fails the walk; the next one asks anew. Rule: FAIL-13."""
     return _failed(catalog, heard.failure, heard.now_ms, policy, to)
 
 
@@ -257,8 +269,19 @@ def give_up(catalog: Catalog, heard: i.TimePassed, policy: Policy, to: Phase) ->
 def park(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
     """Authorization failed: nothing is retried until credentials change. Rule: FAIL-04."""
     state, effects = _failed(catalog, None, heard.now_ms, policy, to)
-    parked = evolve(state, pacing=evolve(state.pacing, due_at_ms=None, parked=True))
-    return Step(parked, (*effects, NeedCredentials(catalog.kind)))
+    return Step(_parked(state, Parked.AUTHORIZATION), (*effects, NeedCredentials(catalog.kind)))
+
+
+def _parked(catalog: Catalog, why: Parked) -> Catalog:
+    return evolve(catalog, pacing=evolve(catalog.pacing, due_at_ms=None, parked=why))
+
+
+def give_in(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
+    """What repetition cannot mend is not repeated unchanged. Rule: FAIL-19."""
+    state, effects = _failed(catalog, None, heard.now_ms, policy, to)
+    code = heard.failure.code
+    note = Note("FAIL-19", "refused in a way that repeating does not mend", (heard.serial, code))
+    return Step(_parked(state, Parked.REQUEST), (*effects, note))
 
 
 # --- defaults -------------------------------------------------------------------------------------
@@ -270,5 +293,8 @@ def nothing(catalog: Catalog, _: object, __: Policy, ___: Phase) -> Step:
 
 
 def note_late(catalog: Catalog, heard: Answer, _: Policy, __: Phase) -> Step:
-    """A late answer changes nothing; it is normal, and noted. Rule: ATOM-11, ATOM-13."""
+    """A late answer changes nothing; it is normal, and noted.
+
+    Rule: ATOM-11, ATOM-13, FAIL-12.
+    """
     return Step(catalog, (Note("ATOM-13", "late answer", (catalog.kind.value, heard.serial)),))
