@@ -26,6 +26,23 @@ def _maybe_at_least(minimum: int) -> Any:
     return attrs.validators.optional(_at_least(minimum))
 
 
+def _a(kind: type) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if not isinstance(value, kind):
+            raise PolicyError(f"policy.{attribute.name} must be of type {kind.__name__}: {value!r}")
+
+    return check
+
+
+def _all(container: type[tuple[Any, ...]] | type[frozenset[Any]], kind: type) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+        if type(value) is not container or not all(isinstance(one, kind) for one in value):
+            wanted = f"{container.__name__} of {kind.__name__}"
+            raise PolicyError(f"policy.{attribute.name} must be a {wanted}: {value!r}")
+
+    return check
+
+
 def doublings(base_ms: int, max_ms: int) -> int:
     """How often ``base_ms`` is doubled until it is at least ``max_ms``."""
     times = 0
@@ -49,15 +66,17 @@ class Policy:
     Raises PolicyError for a value out of range or an impossible combination.
     """
 
-    seed: bytes
-    modern_versions: tuple[str, ...] = ("2026-07-28",)
-    legacy_versions: tuple[str, ...] = ("2025-11-25", "2025-06-18", "2025-03-26")
+    seed: bytes = field(validator=_a(bytes))
+    modern_versions: tuple[str, ...] = field(default=("2026-07-28",), validator=_all(tuple, str))
+    legacy_versions: tuple[str, ...] = field(
+        default=("2025-11-25", "2025-06-18", "2025-03-26"), validator=_all(tuple, str)
+    )
 
     # Notices (decision 3): one window from the first doubt, then a gap that grows under feedback.
     gather_ms: int = field(default=50, validator=_at_least(0))
     gap_base_ms: int = field(default=100, validator=_at_least(1))
     gap_max_ms: int = field(default=30_000, validator=_at_least(1))
-    lazy: bool = False
+    lazy: bool = field(default=False, validator=_a(bool))
     uncovered_grace_ms: int = field(default=1_000, validator=_at_least(0))
 
     # Walks (decisions 1, 2).
@@ -87,11 +106,13 @@ class Policy:
 
     # Calls (decision 12): which may go ahead when a doubt could not be cleared.
     verify_after_ms: int = field(default=300_000, validator=_at_least(0))
-    risks_on_doubt: frozenset[Risk] = frozenset({Risk.READ_ONLY})
+    risks_on_doubt: frozenset[Risk] = field(
+        default=frozenset({Risk.READ_ONLY}), validator=_all(frozenset, Risk)
+    )
 
     # Link and listen.
     open_limit_ms: int = field(default=30_000, validator=_at_least(1))
-    remember_process_era: bool = False
+    remember_process_era: bool = field(default=False, validator=_a(bool))
     probe_limit_ms: int = field(default=10_000, validator=_at_least(1))
     handshake_limit_ms: int = field(default=60_000, validator=_at_least(1))
     ack_limit_ms: int = field(default=5_000, validator=_at_least(1))
@@ -101,8 +122,6 @@ class Policy:
         """Refuse combinations that cannot be kept."""
         if not self.seed:
             raise PolicyError("policy.seed must not be empty: the adapter supplies the randomness")
-        if not (self.modern_versions or self.legacy_versions):
-            raise PolicyError("policy.modern_versions and policy.legacy_versions are both empty")
         if self.jitter_percent > 100:
             raise PolicyError(f"policy.jitter_percent must be <= 100: {self.jitter_percent!r}")
         for low, high in (
@@ -116,6 +135,27 @@ class Policy:
                     f"policy.{low} ({getattr(self, low)}) must not exceed"
                     f" policy.{high} ({getattr(self, high)})"
                 )
+        self._refuse_contradictions()
+
+    def _refuse_contradictions(self) -> None:
+        modern, legacy = self.modern_versions, self.legacy_versions
+        if not (modern or legacy):
+            raise PolicyError("policy.modern_versions and policy.legacy_versions are both empty")
+        if set(modern) & set(legacy):
+            both = sorted(set(modern) & set(legacy))
+            raise PolicyError(
+                f"policy.modern_versions and policy.legacy_versions both name {both}: each version"
+                " is of one era"
+            )
+        if self.poll_ms is not None and self.lazy:
+            raise PolicyError(
+                f"policy.poll_ms ({self.poll_ms}) lists by itself, policy.lazy only when asked"
+            )
+        if self.poll_ms is not None and self.jitter_percent == 100:
+            raise PolicyError(
+                f"policy.poll_ms ({self.poll_ms}) must be spread by less than all of it:"
+                " policy.jitter_percent is 100"
+            )
 
     def gap_ms(self, exponent: int) -> int:
         """The least distance between two listings while feedback has grown to ``exponent``."""

@@ -123,6 +123,9 @@ def test_a_name_without_a_rule_is_refused() -> None:
 # --- guards ---------------------------------------------------------------------------------------
 
 
+ROUNDS = 30  # at least: guards are tried on every state that is met
+
+
 @ALL
 def test_exactly_one_row_holds_and_every_row_is_reached(chart: Chart) -> None:
     """Guards are disjoint and complete; and a law that is right because it does nothing fails.
@@ -130,13 +133,16 @@ def test_exactly_one_row_holds_and_every_row_is_reached(chart: Chart) -> None:
     The walk is the same each time.
     """
     dice, reached = Random(1), set[int]()
-    for rules in POLICIES * 50:
-        wander(chart, rules, dice, reached)
-    missed = {
-        (phase.value, heard.__name__, *names)
-        for heard, row in chart.table.items()
-        for phase, cell in row.items()
-        for one, names in zip(cell.rows, cell.names, strict=True)
-        if id(one) not in reached
-    }
-    assert missed == set()
+    for done in range(1, 200):
+        for rules in POLICIES:
+            wander(chart, rules, dice, reached)
+        missed = {
+            (phase.value, heard.__name__, *names)
+            for heard, row in chart.table.items()
+            for phase, cell in row.items()
+            for one, names in zip(cell.rows, cell.names, strict=True)
+            if id(one) not in reached
+        }
+        if not missed and done >= ROUNDS:
+            return
+    pytest.fail(f"never reached: {missed}")

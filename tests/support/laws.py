@@ -87,7 +87,7 @@ ALL = pytest.mark.parametrize("chart", [CATALOG, LINK, LISTEN], ids=["catalog", 
 
 POLICIES = (
     policy.Policy(seed=SEED, pages_max=2, items_max=4, spoiled_in_row_max=2),
-    policy.Policy(seed=SEED, lazy=True, poll_ms=60),
+    policy.Policy(seed=SEED, lazy=True),
     policy.Policy(seed=SEED, modern_versions=(), poll_ms=60),
     policy.Policy(seed=SEED, legacy_versions=()),
 )

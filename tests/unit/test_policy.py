@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from relist.errors import PolicyError, RelistError
-from relist.policy import Policy
+from relist.policy import Policy, Risk
+from relist.presets import preset
 from support.one import SEED, policy
 
 rule = pytest.mark.rule
@@ -14,8 +15,9 @@ rule = pytest.mark.rule
 def test_there_is_no_default_seed() -> None:
     with pytest.raises(TypeError):
         Policy()  # type: ignore[call-arg]
-    with pytest.raises(PolicyError, match="seed"):
-        Policy(seed=b"")
+    for seed in (b"", "text"):
+        with pytest.raises(PolicyError, match=r"policy\.seed"):
+            Policy(seed=seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,40 @@ def test_values_that_exclude_each_other_are_both_named(low: str, high: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"lazy": True, "poll_ms": 5}, ("lazy", "poll_ms")),
+        ({"jitter_percent": 100, "poll_ms": 5}, ("jitter_percent", "poll_ms")),
+        ({"modern_versions": ("x",), "legacy_versions": ("x",)}, ("modern_v", "legacy_v")),
+        ({"modern_versions": (), "legacy_versions": ()}, ("modern_v", "legacy_v")),
+    ],
+)
+def test_impossible_combinations_name_both(values: dict[str, Any], named: tuple[str, str]) -> None:
+    with pytest.raises(PolicyError) as refused:
+        policy(**values)
+    assert all(f"policy.{name}" in str(refused.value) for name in named)
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"])
+def test_a_preset_speaks_its_revision_first_and_nothing_newer(revision: str) -> None:
+    found = preset(revision, SEED, gather_ms=7)
+    spoken = found.modern_versions + found.legacy_versions
+    assert spoken[0] == revision == max(spoken)
+    assert (found.seed, found.gather_ms) == (SEED, 7)
+    assert not (found.modern_versions and found.legacy_versions)
+
+
+def test_an_unknown_revision_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(PolicyError, match=r"2024-11-05.*2025-03-26"):
+        preset("2024-11-05", SEED)
+
+
+def test_a_preset_may_not_be_made_impossible() -> None:
+    with pytest.raises(PolicyError, match=r"policy\.lazy"):
+        preset("2026-07-28", SEED, lazy=True, poll_ms=5)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("gather_ms", -1),
@@ -50,6 +86,11 @@ def test_values_that_exclude_each_other_are_both_named(low: str, high: str) -> N
         ("backoff_base_ms", "500"),
         ("jitter_percent", 101),
         ("jitter_percent", -1),
+        ("modern_versions", "2026-07-28"),
+        ("legacy_versions", (20251125,)),
+        ("lazy", 1),
+        ("remember_process_era", None),
+        ("risks_on_doubt", {Risk.READ_ONLY}),
     ],
 )
 def test_a_value_out_of_range_is_named_with_its_value(name: str, value: Any) -> None:
