@@ -7,6 +7,7 @@ for effect in core.effects():
 wake_at_ms = core.deadline_ms()  # then receive(TimePassed(now_ms))
 """
 
+from relist.admission import Admission, Call, admit
 from relist.effects import Effect
 from relist.inputs import SessionInput
 from relist.machine import Reading, read
@@ -49,6 +50,10 @@ class Relist:
     def deadline_ms(self) -> int | None:
         """When to call ``receive(TimePassed(now_ms))``; None: not before something happens."""
         return deadline_ms(self._session, self._policy)
+
+    def admit(self, call: Call, kind: Kind, now_ms: int) -> Admission:
+        """Judge a planned call on the list as it is now. See ``admission``."""
+        return admit(self._session.catalog(kind), call, now_ms, self._policy)
 
     def read(self, kind: Kind, now_ms: int) -> Reading:
         """Look at a catalog: free, pure, no traffic."""

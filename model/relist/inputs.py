@@ -183,9 +183,13 @@ class SessionExpired:
 
 @frozen
 class DiscoveryWanted:
-    """Somebody needs what the server offers: ask again if that is out of date. From the session."""
+    """Somebody needs what the server offers: ask again if that is out of date. From the session.
+
+    ``doubted``: the server refused our version, so it is out of date whatever its lifetime.
+    """
 
     now_ms: int
+    doubted: bool = False
 
 
 @frozen

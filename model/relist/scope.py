@@ -11,7 +11,9 @@ from relist.values import Catalog, Era, Kind, Scope
 
 @frozen
 class CacheKey:
-    """Under what a list is kept. ``partition`` is None for a public list, "" for anonymous use.
+    """Under what a list is kept. ``partition`` is None for a public list.
+
+    Anonymous use is a partition of its own, the empty one. Rule: AUTH-09.
 
     ``server`` and ``capabilities`` are the caller's: a name or digest of the endpoint or command,
     and of the client capabilities sent; neither may hold a credential. Whole lists are kept, so no

@@ -2,7 +2,8 @@
 
 ``receive`` routes an input to the machine it is for and lets the consequences follow in one order:
 link, then listen, then coverage, then permission to list. Catalogs hear of the link and of coverage
-only from here, so what they hear is already filtered by epoch and serial.
+only from here, so what they hear is already filtered by epoch and serial. A changed list, changed
+content, other credentials and a lost connection are four inputs, and stay apart. Rule: STATE-15.
 """
 
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from attrs import frozen
 from relist import inputs as i
 from relist.effects import Effect, Note, Withdraw
 from relist.errors import ImpossibleAct
+from relist.failures import UNSUPPORTED_VERSION
 from relist.freshness import reached
 from relist.inputs import CatalogInput, SessionInput
 from relist.machine import deadline_ms as catalog_deadline_ms
@@ -191,12 +193,15 @@ class _Run:
     def about_kind(self, heard: AboutKind) -> None:
         """An answer, a wish or a proof concerns one kind.
 
-        Whoever wishes for a list needs what the server offers, too. Rule: LIFE-45.
+        Whoever wishes for a list needs what the server offers, too, and a refused version says that
+        this has changed. Rule: LIFE-24, LIFE-45.
         """
         if isinstance(heard, i.StalenessProved):
             _check_caller(self._catalogs[KINDS.index(heard.kind)], heard)
         elif isinstance(heard, i.WishInput):
             self.link(i.DiscoveryWanted(self._now_ms))
+        elif isinstance(heard, i.PageFailed) and heard.failure.code == UNSUPPORTED_VERSION:
+            self.link(i.DiscoveryWanted(self._now_ms, doubted=True))
         self.catalog(heard.kind, heard)
 
     def _all(self, heard: CatalogInput) -> None:

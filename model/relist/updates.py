@@ -3,7 +3,8 @@
 The caller's wishes are the only record that outlives a link (SUB-39). In the modern era one
 subscription of its own carries all of them, so that a change of wishes never disturbs that of the
 lists; in the legacy era each resource is subscribed to by a request. Nothing here touches a list
-(RES-01): an update only tells which content is out of date.
+(RES-01), and no list touches this: a resource that is listed no more stays subscribed to (RES-19).
+An update only tells which content is out of date.
 """
 
 from collections.abc import Iterable, Iterator

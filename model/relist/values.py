@@ -208,6 +208,15 @@ class Snapshot:
     clean: bool
     ambiguous: frozenset[str]
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the keys and contents in their order, hexadecimal. Rule: ATOM-05."""
+        found = sha256()
+        for item in self.items:
+            for part in (item.key.encode("utf-8", "surrogatepass"), item.canonical_json):
+                found.update(len(part).to_bytes(8, "big") + part)
+        return found.hexdigest()
+
 
 @frozen
 class Walk:

@@ -17,7 +17,7 @@ from relist.values import Channel, LinkPhase, ListenPhase, Wire
 
 
 @pytest.mark.parametrize(
-    ("wire", "pinned"), [(Wire.PIPE, (240, 1_506, 12)), (Wire.HTTP, (417, 2_637, 12))]
+    ("wire", "pinned"), [(Wire.PIPE, (328, 2_962, 13)), (Wire.HTTP, (505, 4_093, 13))]
 )
 def test_the_link_chart(wire: Wire, pinned: tuple[int, int, int]) -> None:
     report = explore(LinkWorld(wire))

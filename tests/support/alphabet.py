@@ -104,6 +104,7 @@ def for_link(link: Link, now_ms: int, _: Policy) -> list[i.LinkInput]:
         i.CloseWanted(now_ms),
         i.CredentialsChanged("B", now_ms),
         i.DiscoveryWanted(now_ms),
+        i.DiscoveryWanted(now_ms, doubted=True),
         i.DiscoveryWanted(now_ms if link.expires_at_ms is None else link.expires_at_ms),
     ]
     for at_ms in (link.limit_at_ms, link.due_at_ms):

@@ -1,5 +1,6 @@
 """The channel for notices: asked for, granted, ended, asked for again."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -218,3 +219,116 @@ def test_with_the_link_goes_the_channel() -> None:
         assert (ear.listen.limit_at_ms, ear.listen.due_at_ms) == (None, None)
         ear.hear(i.PushWanted(TOOLS, Carrier.SUBSCRIPTION, ear.now_ms))
         assert ear.told == [OpenListen(2, TOOLS)]
+
+
+# --- renewing -------------------------------------------------------------------------------------
+
+MORE = BOTH | {Channel.RESOURCES}
+
+
+def renewing() -> Ear:
+    """Stream 1 stands for BOTH; another one is asked for, for MORE."""
+    ear = Ear()
+    ear.opened()
+    ear.hear(i.PushWanted(MORE, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert ear.told == [OpenListen(2, MORE)]
+    assert (ear.phase(), ear.listen.granted) == (ListenPhase.RENEWING, BOTH)
+    return ear
+
+
+@rule("SUB-34")
+def test_the_old_stream_goes_when_the_new_one_stands() -> None:
+    ear = renewing()
+    ear.opened(MORE)
+    assert ear.told == [CancelListen(1)]
+    assert (ear.phase(), ear.listen.granted) == (ListenPhase.OPEN, MORE)
+    ear.ended(serial=1)  # the end of what was cancelled is late
+    assert ear.phase() is ListenPhase.OPEN
+
+
+@rule("SUB-34")
+def test_if_the_new_one_fails_the_old_one_stands_and_another_try_follows() -> None:
+    ear = renewing()
+    ear.ended(Failure("x", code=-32603))
+    assert (ear.phase(), ear.listen.granted, ear.told) == (ListenPhase.OPEN, BOTH, [])
+    assert ear.wake() == 500
+    assert ear.told == [OpenListen(3, MORE)]
+    assert ear.wake() == ear.policy.ack_limit_ms
+    assert ear.told == [CancelListen(3)]
+    assert (ear.phase(), ear.listen.granted) == (ListenPhase.OPEN, BOTH)
+    assert ear.wake() == 1_000
+
+
+@rule("SUB-31")
+@pytest.mark.parametrize("failure", END_OF_ALL)
+def test_a_refusal_that_is_final_leaves_the_old_stream_alone(failure: Failure) -> None:
+    ear = renewing()
+    ear.ended(failure)
+    assert (ear.phase(), ear.listen.due_at_ms) == (ListenPhase.OPEN, None)
+    ear.ended(serial=1)
+    assert ear.phase() is ListenPhase.RESTING
+
+
+@rule("SUB-28")
+def test_if_the_old_one_ends_first_nothing_is_covered_until_the_new_one_stands() -> None:
+    ear = renewing()
+    ear.ended(serial=1)
+    assert (ear.phase(), ear.listen.granted) == (ListenPhase.ASKED, frozenset())
+    ear.opened(MORE)
+    assert (ear.phase(), ear.listen.granted, ear.told) == (ListenPhase.OPEN, MORE, [])
+
+
+@rule("SUB-14")
+def test_while_renewing_other_streams_change_nothing() -> None:
+    ear = renewing()
+    before = ear.listen
+    ear.ended(serial=7)
+    ear.opened(MORE, serial=7)
+    ear.opened(MORE, serial=1)
+    assert ear.listen is before
+
+
+@rule("SUB-34")
+@pytest.mark.parametrize("begin", [Ear, renewing])
+def test_a_request_that_is_out_of_date_before_its_answer_is_replaced(
+    begin: Callable[[], Ear],
+) -> None:
+    ear = begin()
+    asked = ear.listen.serial
+    ear.hear(i.PushWanted(TOOLS, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert ear.told == [CancelListen(asked), OpenListen(asked + 1, TOOLS)]
+    ear.hear(i.PushWanted(TOOLS, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert ear.told == []
+
+
+@rule("SUB-26")
+def test_another_interest_does_not_break_the_backoff() -> None:
+    ear = Ear()
+    ear.ended()
+    ear.hear(i.PushWanted(TOOLS, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert (ear.phase(), ear.told) == (ListenPhase.RESTING, [])
+    assert ear.wake() == 500
+    assert ear.told == [OpenListen(2, TOOLS)]
+
+
+@rule("SUB-17")
+def test_no_interest_cancels_what_stands_and_what_is_asked_for() -> None:
+    nobody: frozenset[Channel] = frozenset()
+    for begin, expected in ((renewing, [1, 2]), (Ear, [1])):
+        ear = begin()
+        ear.hear(i.PushWanted(nobody, Carrier.SUBSCRIPTION, ear.now_ms))
+        assert ear.told == [CancelListen(serial) for serial in expected]
+        assert ear.phase() is ListenPhase.OFF
+    ear = Ear()
+    ear.ended()
+    ear.hear(i.PushWanted(nobody, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert (ear.phase(), ear.told) == (ListenPhase.OFF, [])
+
+
+@pytest.mark.parametrize("carrier", [Carrier.PIPE, Carrier.STREAM])
+def test_what_carries_legacy_notices_is_asked_for_once(carrier: Carrier) -> None:
+    ear = Ear(carrier)
+    before = ear.listen
+    for topics in (TOOLS, frozenset[Channel]()):
+        ear.hear(i.PushWanted(topics, carrier, ear.now_ms))
+        assert (ear.listen is before, ear.told) == (True, [])

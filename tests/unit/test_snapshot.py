@@ -120,3 +120,16 @@ def test_a_snapshot_knows_where_it_came_from() -> None:
     snapshot = one.snapshot
     assert (snapshot.version, snapshot.partition, snapshot.epoch) == ("2026-07-28", "A", 1)
     assert (snapshot.listed_at_ms, snapshot.clean) == (1_000, True)
+
+
+@rule("ATOM-05")
+def test_a_list_has_a_digest_of_its_keys_and_contents() -> None:
+    def digest(*texts: str) -> str:
+        one = walking()
+        one.page(*texts)
+        return one.snapshot.digest
+
+    assert digest("a", "b") == digest("a", "b")
+    assert (
+        len({digest("a", "b"), digest("b", "a"), digest("a", "b@2"), digest("ab"), digest()}) == 5
+    )

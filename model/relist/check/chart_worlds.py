@@ -182,6 +182,7 @@ class LinkWorld(_ChartWorld[Link]):
         yield "caller connects", i.ConnectWanted(0)
         yield "caller closes", i.CloseWanted(0)
         yield "caller needs the offer", i.DiscoveryWanted(0)
+        yield "caller doubts the offer", i.DiscoveryWanted(0, doubted=True)
         yield "credentials change", i.CredentialsChanged("b", 0)
         yield "timer fires", i.TimePassed(0)
         for epoch, when in ((state.epoch, ""), (_LATE, " late")):

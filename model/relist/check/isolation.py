@@ -62,9 +62,8 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
     else:
         return None
     asks_again = any(isinstance(told, RequestDiscover) for told in edge.effects)
-    if edge.after.link is not edge.before.link and not (
-        asks_again and isinstance(heard, i.WishInput)
-    ):
+    needs = isinstance(heard, i.WishInput | i.PageFailed)
+    if edge.after.link is not edge.before.link and not (asks_again and needs):
         return "the link heard of it"
     if edge.after.listen is not edge.before.listen or edge.after.updates is not edge.before.updates:
         return "a channel for notices heard of it"

@@ -42,8 +42,9 @@ def timely(link: Link, heard: i.LinkAnswer, policy: Policy) -> bool:
 
 
 def out_of_date(link: Link, heard: i.DiscoveryWanted, _: Policy) -> bool:
-    """What discovery said has expired, and nobody asks already. Rule: LIFE-45."""
-    return reached(link.expires_at_ms, heard.now_ms) and link.limit_at_ms is None
+    """What discovery said has expired or is refuted, and nobody asks already. Rule: LIFE-45."""
+    outdated = heard.doubted or reached(link.expires_at_ms, heard.now_ms)
+    return outdated and link.era is Era.MODERN and link.limit_at_ms is None
 
 
 def up_to_date(link: Link, heard: i.DiscoveryWanted, policy: Policy) -> bool:
