@@ -64,9 +64,7 @@ def _explored(entry: Entry, progress: Progress, scenes_max: int | None) -> Explo
 
     def met(scenes: int, pending: int) -> None:
         rate = scenes / (time.perf_counter() - began)
-        progress.under_way(
-            f"{entry.name}: {scenes:,} scenes, {pending:,} pending, {rate:,.0f} a second"
-        )
+        progress.under_way(f"{entry.name}: {scenes:,} scenes, {pending:,} pending, {rate:,.0f}/s")
 
     progress.under_way(entry.name)
     report = explore(entry.make(), met, scenes_max)
