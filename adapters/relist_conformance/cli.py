@@ -106,7 +106,7 @@ _Worlds = Annotated[
     list[str] | None, typer.Option(metavar="GLOB", help="Only worlds whose name matches.")
 ]
 _Larger = Annotated[
-    bool, typer.Option("--larger", help="Explore the larger worlds as well: minutes each.")
+    bool, typer.Option("--larger", help="Explore the larger worlds as well: ten minutes.")
 ]
 _OnlyList = Annotated[bool, typer.Option("--list", help="Only list the worlds, larger ones too.")]
 _ScenesMax = Annotated[

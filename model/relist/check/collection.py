@@ -66,7 +66,7 @@ DEFAULT: tuple[Entry, ...] = (
     Entry("listen", "the listen chart, any server", ListenWorld),
     *SESSIONS,
 )
-"""Seconds each."""
+"""Seconds each, a minute together."""
 
 LARGER: tuple[Entry, ...] = (
     *(_catalog(setting, "one catalog, larger") for setting in LARGER_SETTINGS),
@@ -75,7 +75,7 @@ LARGER: tuple[Entry, ...] = (
     _session("session, modern over http, all acts", Wire.HTTP, _MODERN, _ALL),
     _session("session, all new offers", Wire.HTTP, _OUTDATED, _READ, tuple(OFFERS)),
 )
-"""Minutes each."""
+"""Up to minutes each, ten together."""
 
 
 def must_happen() -> frozenset[str]:
