@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import anyio
 import attrs
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from relist_conformance.driver import Driver, Limits, parse_command
-from relist_conformance.errors import ConformanceError, DriverError, quoted
+from relist_conformance.errors import ConformanceError, DriverError, must_be_writable, quoted
 from relist_conformance.play import Played, Stage, open_stage, play
+from relist_conformance.progress import Progress
 from relist_conformance.report.data import Timing, as_json
 from relist_conformance.report.table import SHOWN, print_report
 from relist_conformance.runner import (
@@ -61,7 +61,7 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
     )
     argv = REFERENCE_DRIVER if options.driver is None else parse_command(options.driver)
     if options.json is not None:
-        _must_be_writable(options.json)
+        must_be_writable(options.json)
     limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
     starting = time.monotonic()
     async with (
@@ -69,13 +69,13 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
         open_stage(options.port) as stage,
     ):
         started = time.monotonic()
-        with _Progress(err, len(cells)) as progress:
+        with Progress(err, len(cells)) as progress:
             results = await play_cells(
                 cells,
                 driver.hello,
                 partial(_play, driver, stage, options.patience_ms),
                 at_once=options.jobs,
-                finished=progress.finished,
+                finished=lambda result: progress.finished(_told(result)),
             )
     timing = Timing((time.monotonic() - began) * 1000, (started - starting) * 1000)
     who = f"{driver.hello.name} {driver.hello.version}"
@@ -134,41 +134,5 @@ def observed(played: Played) -> Observed:
     return Observed(word, played.outcome.reason, findings, played.history, played.lag_ms)
 
 
-def _must_be_writable(path: Path) -> None:
-    """Find out before the run, not after it, that the JSON file cannot be written."""
-    try:
-        path.touch()
-    except OSError as error:
-        raise ConformanceError(f"JSON file {quoted(str(path))}: {error.strerror}") from None
-
-
-class _Progress:
-    """A bar on a terminal; elsewhere one line per result."""
-
-    def __init__(self, console: Console, total: int) -> None:
-        self._console = console
-        self._total = total
-        self._done = 0
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.completed}/{task.total} {task.description}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=total)
-
-    def __enter__(self) -> "_Progress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def finished(self, result: Result) -> None:
-        self._done += 1
-        text = f"{SHOWN[result.word][0]} {result.cell.case.id} {result.cell.where}"
-        self._bar.update(self._task, completed=self._done, description=text)
-        if not self._console.is_terminal:
-            self._console.print(f"{self._done}/{self._total} {text}")
+def _told(result: Result) -> str:
+    return f"{SHOWN[result.word][0]} {result.cell.case.id} {result.cell.where}"

@@ -1,7 +1,8 @@
-"""The command line: ``relist check``, ``relist list``, ``relist explain``.
+"""The command line: ``relist check``, ``list``, ``explain`` and ``explore``.
 
 Imports that cost time happen in the commands, so that ``relist --help`` is quick. Exit codes: 0
-pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted.
+pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted. For
+``explore``: 0 all holds, 1 something does not or never happens, 3 a world was given up.
 """
 
 import logging
@@ -101,6 +102,16 @@ _Patience = Annotated[
 _DriverTimeout = Annotated[
     float, typer.Option(metavar="S", min=0.1, help="How long a driver may take to answer.")
 ]
+_Worlds = Annotated[
+    list[str] | None, typer.Option(metavar="GLOB", help="Only worlds whose name matches.")
+]
+_Larger = Annotated[
+    bool, typer.Option("--larger", help="Explore the larger worlds as well: ten minutes.")
+]
+_OnlyList = Annotated[bool, typer.Option("--list", help="Only list the worlds, larger ones too.")]
+_ScenesMax = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Give a world up beyond so many scenes.")
+]
 
 
 @app.command()
@@ -167,6 +178,28 @@ def explain(
         from relist_conformance.report.explain import print_explanation
 
         print_explanation(_console(), _load(cases), wanted)
+
+
+@app.command()
+def explore(
+    world: _Worlds = None,
+    larger: _Larger = False,
+    only_list: _OnlyList = False,
+    scenes_max: _ScenesMax = None,
+    json: _Json = None,
+) -> None:
+    """Look at everything that can happen in small worlds of the law itself."""
+    with _one_line_errors():
+        from relist_conformance.explore import chosen, run_explore
+        from relist_conformance.report.worlds import print_list
+
+        patterns = tuple(world or ())
+        if only_list:
+            print_list(_console(), chosen(patterns, larger=True))
+            return
+        entries = chosen(patterns, larger=larger)
+        err = _console(stderr=True)
+        raise typer.Exit(run_explore(entries, _console(), err, scenes_max=scenes_max, json=json))
 
 
 def main() -> None:

@@ -4,6 +4,8 @@ Every message is one line that names the thing (a driver, a case, a port). Text 
 quoted with ``quoted`` before it enters a message, so a message is safe to print.
 """
 
+from pathlib import Path
+
 MAX_QUOTED_CHARS = 120
 
 
@@ -41,3 +43,11 @@ def plain(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in shown
     )
+
+
+def must_be_writable(path: Path) -> None:
+    """Find out before the run, not after it, that the JSON file cannot be written."""
+    try:
+        path.touch()
+    except OSError as error:
+        raise ConformanceError(f"JSON file {quoted(str(path))}: {error.strerror}") from None

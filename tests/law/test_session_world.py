@@ -1,4 +1,4 @@
-"""Two kinds on one connection, looked at whole: they keep apart, and hear what is so."""
+"""The checks of a session bite: two kinds on one connection, and one thing wrong."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,66 +9,14 @@ from attrs import evolve
 from relist import inputs as i
 from relist.check.explore import explore
 from relist.check.isolation import ISOLATED
-from relist.check.session_world import OFFERS, SESSION_POLICY, SessionWorld
+from relist.check.session_world import SESSION_POLICY, SessionWorld
 from relist.inputs import SessionInput
 from relist.machine import step
 from relist.policy import Policy
 from relist.session import Session, SessionStep, receive
 from relist.values import Channel, LinkPhase, ListenPhase, Phase, Wire
 
-LEGACY = evolve(SESSION_POLICY, modern_versions=())
 MODERN = evolve(SESSION_POLICY, legacy_versions=())
-ACTS = (
-    "caller closes",
-    "credentials change",
-    "a read of tools is wanted",
-    "a verification of tools is wanted",
-    "a refresh of tools is wanted",
-    "a call proves tools stale",
-)
-OUTDATED = evolve(MODERN, discovery_lifetime_ms=1, discovery_gap_ms=1)
-WORLDS: dict[str, tuple[SessionWorld, tuple[int, int, int]]] = {
-    world.name: (world, pinned)
-    for world, pinned in (
-        (SessionWorld("legacy on a pipe", Wire.PIPE, LEGACY), (3_519, 19_814, 18)),
-        (SessionWorld("legacy over http", Wire.HTTP, LEGACY), (5_120, 29_472, 18)),
-        (SessionWorld("modern over http", Wire.HTTP, MODERN), (5_133, 22_391, 22)),
-        (
-            SessionWorld("new offers", Wire.HTTP, OUTDATED, ("a task begins",), ("tools alone",)),
-            (16_926, 88_198, 23),
-        ),
-    )
-}
-LARGER = {
-    world.name: world
-    for world in (
-        SessionWorld("legacy on a pipe, all acts", Wire.PIPE, LEGACY, ACTS),
-        SessionWorld("legacy over http, all acts", Wire.HTTP, LEGACY, ACTS),
-        SessionWorld("modern over http, all acts", Wire.HTTP, MODERN, ACTS),
-        SessionWorld("all new offers", Wire.HTTP, OUTDATED, ACTS[2:3], tuple(OFFERS)),
-    )
-}
-
-
-@pytest.mark.rule("STATE-05")
-@pytest.mark.parametrize("name", WORLDS)
-def test_kinds_keep_apart(name: str) -> None:
-    world, pinned = WORLDS[name]
-    report = explore(world)
-    assert report.counterexample is None, f"\n{report.counterexample}"
-    assert (report.scenes, report.moves, report.depth) == pinned
-    phases = ("discovering", "fresh", "stale", "refreshing")
-    assert {f"{one} and {other}" for one in phases for other in phases} <= report.reached
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", LARGER)
-def test_kinds_keep_apart_whatever_the_caller_does(name: str) -> None:
-    report = explore(LARGER[name])
-    assert report.counterexample is None, f"\n{report.counterexample}"
-
-
-# --- each check bites -----------------------------------------------------------------------------
 
 Fault = Callable[[Session, SessionInput, Policy], SessionStep]
 

@@ -132,7 +132,7 @@ class Numbered:
             requests = requests or bool(edge.requests)
             complaint = complaint or next(self._broken(edge), None)
             if catalog.doubt is not None:
-                self.reached.add(catalog.doubt.value)
+                self.reached.add(f"doubt {catalog.doubt.value}")
         after = number if catalog is before else self.number(catalog)
         return Heard(after, requests, complaint)
 

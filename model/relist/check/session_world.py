@@ -61,6 +61,10 @@ SESSION_POLICY = evolve(
     discovery_lifetime_ms=None,
 )
 
+_BUSY = (Phase.DISCOVERING, Phase.FRESH, Phase.STALE, Phase.REFRESHING)
+PAIRS = frozenset(f"{one.value} and {other.value}" for one in _BUSY for other in _BUSY)
+"""Phases of tools and prompts. All must be met, else one kind waits for the other."""
+
 
 class Parts(NamedTuple):
     """A session as numbers of its parts, each in normal form."""
@@ -77,7 +81,7 @@ Said = Iterator[tuple[str, i.SessionInput]]
 class SessionWorld:
     """The moves of a session.
 
-    ``acts`` are the acts of the caller that occur in it, ``offers`` what a later discovery finds.
+    ``acts`` are those of ACTS that the caller does, ``offers`` what of OFFERS is found later.
     """
 
     patient = frozenset({"a moment passes"})
@@ -205,7 +209,7 @@ class SessionWorld:
     def _said(self, session: Session) -> Said:
         yield "caller connects", i.ConnectWanted(0)
         for act in self._acts:
-            yield act, _ACTS[act]
+            yield act, ACTS[act]
         due_ms = deadline_ms(session, self._policy)
         if due_ms is not None and due_ms <= 0:
             yield "timer fires", i.TimePassed(0)
@@ -272,7 +276,7 @@ class SessionWorld:
         return ", ".join((*joined, *catalogs))
 
 
-_ACTS: Mapping[str, i.SessionInput] = {
+ACTS: Mapping[str, i.SessionInput] = {
     "caller closes": i.CloseWanted(0),
     "credentials change": i.CredentialsChanged("b", 0),
     "a task begins": i.TaskBegan(0),
@@ -281,3 +285,4 @@ _ACTS: Mapping[str, i.SessionInput] = {
     "a refresh of tools is wanted": i.RefreshWanted(Kind.TOOLS, 0),
     "a call proves tools stale": i.StalenessProved(Kind.TOOLS, 1, 0),
 }
+"""What a caller may do besides connecting."""
