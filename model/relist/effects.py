@@ -1,7 +1,6 @@
 """What a machine asks for: imperative values. The adapter performs them and decides nothing."""
 
-from attrs import frozen
-
+from relist.frozen import frozen
 from relist.values import Doubt, Kind, Snapshot, Topic
 
 

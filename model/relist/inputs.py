@@ -4,8 +4,7 @@ CALLER inputs are acts of the embedding program, PEER inputs come (indirectly) f
 impossible act of a caller raises; a fault of a peer never does, it becomes a Note.
 """
 
-from attrs import frozen
-
+from relist.frozen import frozen
 from relist.values import Capabilities, Carrier, Channel, Era, Failure, Items, Kind, Scope, Topic
 
 # --- to a catalog, from the link and listen charts ------------------------------------------------

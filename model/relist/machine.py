@@ -56,22 +56,28 @@ def compile_chart(
 
     ``law``: the modules that define the guards and actions which the chart names.
     """
-    names = {str(event) for state in chart.states for t in state.transitions for event in t.events}
+    declared = {state.id: _by_event(state) for state in chart.states}
     table: dict[type[Any], dict[Any, Cell]] = {}
-    for name in sorted(names):
+    for name in sorted({name for events in declared.values() for name in events}):
         cells: dict[Any, Cell] = {}
         for state in chart.states:
-            declared = [t for t in state.transitions if name in {str(e) for e in t.events}]
-            default = defaults.get((state.id, name))
-            if bool(declared) is bool(default):
+            rows, default = declared[state.id].get(name, []), defaults.get((state.id, name))
+            if bool(rows) is bool(default):
                 raise ValueError(f"cell ({state.id}, {name}) must be declared or a default, once")
             cells[state.value] = (
-                _declared_cell(declared, state, law)
-                if default is None
-                else _default_cell(*default, state, law)
+                _default_cell(*default, state, law) if default else _declared_cell(rows, state, law)
             )
         table[_input_class(name)] = cells
     return table
+
+
+def _by_event(state: State) -> dict[str, list[Any]]:
+    """The transitions of this state, in the order of the chart."""
+    found: dict[str, list[Any]] = {}
+    for transition in state.transitions:
+        for event in transition.events:
+            found.setdefault(str(event), []).append(transition)
+    return found
 
 
 def _declared_cell(transitions: list[Any], state: State, law: Law) -> Cell:

@@ -8,13 +8,12 @@ content, other credentials and a lost connection are four inputs, and stay apart
 
 from typing import NamedTuple
 
-from attrs import frozen
-
 from relist import inputs as i
 from relist.effects import Effect, Note, Withdraw
 from relist.errors import ImpossibleAct
 from relist.failures import UNSUPPORTED_VERSION
 from relist.freshness import reached
+from relist.frozen import frozen
 from relist.inputs import CatalogInput, SessionInput
 from relist.machine import deadline_ms as catalog_deadline_ms
 from relist.machine import step, step_link, step_listen

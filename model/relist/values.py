@@ -10,7 +10,9 @@ from enum import Enum
 from hashlib import sha256
 from typing import TypeVar
 
-from attrs import frozen
+import attrs
+
+from relist.frozen import frozen
 
 _EnumT = TypeVar("_EnumT", bound=type[Enum])
 
@@ -169,7 +171,7 @@ class Scope(Enum):
     PRIVATE = "private"
 
 
-@frozen
+@attrs.frozen  # whose == is the faster one, and lists of items are compared
 class Item:
     """One entry of a catalog: its key (name, URI or template) and its canonical JSON.
 
