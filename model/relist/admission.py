@@ -9,7 +9,7 @@ that changes meanwhile is no matter of it. Rule: CALL-07.
 
 from enum import Enum
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from relist.failures import (
     HEADER_MISMATCH,
@@ -18,6 +18,7 @@ from relist.failures import (
     RESOURCE_NOT_FOUND,
 )
 from relist.freshness import reached
+from relist.frozen import frozen
 from relist.policy import Policy, Risk
 from relist.surface import Adoption
 from relist.values import Catalog, Failure, Item, Kind, Parked, Phase, Snapshot

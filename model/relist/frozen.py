@@ -5,6 +5,7 @@ All but the first can be the same for every class, so they stand here once and a
 out. Type checkers see attrs' own decorator.
 """
 
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from attrs import frozen
 else:
 
-    def frozen(cls: _T) -> _T:
+    def frozen(cls: _T | None = None, **options: Any) -> Any:
         """A frozen, slotted attrs class. Values are equal if their classes and all fields are."""
+        if cls is None:
+            return partial(frozen, **options)
         fields = attrgetter(*cls.__annotations__)
 
         def equals(self: Any, other: object) -> bool:
@@ -31,7 +34,7 @@ else:
             return hash((self.__class__, fields(self)))
 
         cls.__eq__, cls.__hash__, cls.__repr__ = equals, hashed, _shown
-        return attrs.frozen(cls)
+        return attrs.frozen(cls, eq=False, repr=False, auto_detect=False, **options)
 
 
 def _shown(self: Any) -> str:

@@ -8,9 +8,10 @@ from hashlib import sha256
 from typing import Any
 
 import attrs
-from attrs import field, frozen
+from attrs import field
 
 from relist.errors import PolicyError
+from relist.frozen import frozen
 from relist.values import Failure
 
 

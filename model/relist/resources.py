@@ -6,9 +6,10 @@ look into them. ``resources/updated`` concerns one URI and starts no list walk.
 
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from relist.freshness import lifetime_ms
+from relist.frozen import frozen
 from relist.policy import Policy
 from relist.values import Scope
 

@@ -4,8 +4,7 @@ A superset key can only cost a fetch, never mix data (D-28). The server's identi
 to give: what a server says of itself proves nothing (AGG-12).
 """
 
-from attrs import frozen
-
+from relist.frozen import frozen
 from relist.values import Catalog, Era, Kind, Scope
 
 

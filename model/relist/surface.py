@@ -7,9 +7,8 @@ A host hands its language model a *surface*: what it makes of one published list
 
 from typing import NamedTuple
 
-from attrs import frozen
-
 from relist.errors import ImpossibleAct
+from relist.frozen import frozen
 from relist.inputs import SurfaceAdopted
 from relist.values import Catalog, Items
 

@@ -10,7 +10,7 @@ An update only tells which content is out of date.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from relist import inputs as i
 from relist.effects import (
@@ -30,6 +30,7 @@ from relist.effects import (
 from relist.errors import ImpossibleAct
 from relist.failures import FailureClass, classify_page
 from relist.freshness import earliest, reached
+from relist.frozen import frozen
 from relist.inputs import ListenInput, UpdatesInput
 from relist.machine import step_listen
 from relist.policy import Policy
