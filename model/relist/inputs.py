@@ -274,18 +274,10 @@ class PushEnded:
 
 
 @frozen
-class SubscribeWanted:
-    """Somebody wants to hear when this resource changes. Rule: RES-03, RES-04."""
+class UpdatesWanted:
+    """Somebody wants to hear when these resources change, and no others. Rule: RES-03, RES-04."""
 
-    uri: str
-    now_ms: int
-
-
-@frozen
-class UnsubscribeWanted:
-    """Nobody wants to hear of this resource any more. Rule: RES-03."""
-
-    uri: str
+    uris: frozenset[str]
     now_ms: int
 
 
@@ -369,7 +361,6 @@ WishInput = ReadWanted | VerificationWanted | RefreshWanted
 PageAnswer = PageArrived | PageFailed
 LinkAnswer = DiscoverAnswered | DiscoverFailed | InitializeAnswered | InitializeFailed
 TransportInput = TransportOpened | TransportLost | SessionExpired
-UpdatesWish = SubscribeWanted | UnsubscribeWanted
 UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | UpdateHeard
 
 CatalogInput = (
@@ -391,13 +382,13 @@ LinkInput = (
     LinkWish | TransportInput | CredentialsChanged | DiscoveryWanted | LinkAnswer | TimePassed
 )
 ListenInput = PushWanted | PushReleased | PushOpened | PushEnded | TimePassed
-UpdatesInput = UpdatesWish | UpdatesAnswer | TimePassed
+UpdatesInput = UpdatesWanted | UpdatesAnswer | TimePassed
 CallerInput = (
     LinkWish
     | CredentialsChanged
     | WishInput
     | StalenessProved
-    | UpdatesWish
+    | UpdatesWanted
     | SurfaceAdopted
     | TaskBegan
 )

@@ -4,6 +4,8 @@ Unchanged items and an unchanged list keep object identity; an equal set in a ne
 old order, so that an unchanged catalog gives the model an unchanged prompt. Rule: DISC-32.
 """
 
+from hashlib import sha256
+
 from relist.freshness import snapshot_deadline_ms
 from relist.paging import Listing
 from relist.policy import Policy
@@ -61,3 +63,12 @@ def make_snapshot(
         clean,
         listing.ambiguous,
     )
+
+
+def digest(snapshot: Snapshot) -> str:
+    """SHA-256 over keys and contents in their order, hexadecimal. Rule: ATOM-05."""
+    found = sha256()
+    for item in snapshot.items:
+        for part in (item.key.encode("utf-8", "surrogatepass"), item.canonical_json):
+            found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()

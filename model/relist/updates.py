@@ -144,11 +144,8 @@ def hear(updates: Updates, heard: UpdatesInput, link: Link, policy: Policy) -> U
     Raises ImpossibleAct for more wishes than ``policy.subscriptions_max``.
     """
     match heard:
-        case i.SubscribeWanted():
+        case i.UpdatesWanted():
             return _want(updates, heard, link, policy)
-        case i.UnsubscribeWanted():
-            others = updates.wanted - {heard.uri}
-            return _ask(evolve(updates, wanted=others), link, heard.now_ms, policy)
         case i.UpdatesOpened():
             opened = i.PushOpened(heard.serial, heard.uris, heard.now_ms)
             return _listen(updates, opened, policy)
@@ -162,15 +159,14 @@ def hear(updates: Updates, heard: UpdatesInput, link: Link, policy: Policy) -> U
             return _time(updates, heard, link, policy)
 
 
-def _want(updates: Updates, heard: i.SubscribeWanted, link: Link, policy: Policy) -> UpdatesStep:
-    wanted = updates.wanted | {heard.uri}
-    if len(wanted) > policy.subscriptions_max:
+def _want(updates: Updates, heard: i.UpdatesWanted, link: Link, policy: Policy) -> UpdatesStep:
+    if len(heard.uris) > policy.subscriptions_max:
         raise ImpossibleAct(
-            f"SubscribeWanted.uri is one more than policy.subscriptions_max"
+            f"UpdatesWanted.uris are {len(heard.uris)}, more than policy.subscriptions_max"
             f" ({policy.subscriptions_max})"
         )
-    asked = evolve(updates, wanted=wanted, refused=updates.refused - {heard.uri})
-    return _ask(asked, link, heard.now_ms, policy)
+    wanted = evolve(updates, wanted=heard.uris, refused=updates.refused & heard.uris)
+    return _ask(wanted, link, heard.now_ms, policy)
 
 
 def _time(updates: Updates, heard: i.TimePassed, link: Link, policy: Policy) -> UpdatesStep:

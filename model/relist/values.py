@@ -156,13 +156,6 @@ class Wish(Enum):
     REFRESH = 3  # the same at once, also while backing off or parked
 
 
-def stronger(one: Wish | None, other: Wish | None) -> Wish | None:
-    """The wish that serves both."""
-    if one is None or other is None:
-        return one or other
-    return one if one.value >= other.value else other
-
-
 @_identity_hash
 class Scope(Enum):
     """Who may see a list; a missing scope is private. Rule: TTL-23, TTL-26."""
@@ -209,15 +202,6 @@ class Snapshot:
     expires_at_ms: int | None
     clean: bool
     ambiguous: frozenset[str]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the keys and contents in their order, hexadecimal. Rule: ATOM-05."""
-        found = sha256()
-        for item in self.items:
-            for part in (item.key.encode("utf-8", "surrogatepass"), item.canonical_json):
-                found.update(len(part).to_bytes(8, "big") + part)
-        return found.hexdigest()
 
 
 @frozen

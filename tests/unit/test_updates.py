@@ -79,10 +79,10 @@ class Reader:
         self.hear(i.TimePassed(at_ms))
 
     def want(self, uri: str) -> None:
-        self.hear(i.SubscribeWanted(uri, self.now_ms))
+        self.hear(i.UpdatesWanted(self.updates.wanted | {uri}, self.now_ms))
 
     def unwant(self, uri: str) -> None:
-        self.hear(i.UnsubscribeWanted(uri, self.now_ms))
+        self.hear(i.UpdatesWanted(self.updates.wanted - {uri}, self.now_ms))
 
     def opened(self, *uris: str, serial: int | None = None) -> None:
         serial = self.updates.listen.serial if serial is None else serial
@@ -272,6 +272,7 @@ def test_any_other_failure_is_not_tried_again_on_this_link(failure: Failure) -> 
     assert reader.updates.due_at_ms is None
     reader.want(TWO)
     assert reader.told == [RequestSubscribe(2, TWO)]
+    reader.unwant(ONE)
     reader.want(ONE)
     assert reader.told == [RequestSubscribe(3, ONE)]
     reader.lose()

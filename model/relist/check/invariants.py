@@ -313,15 +313,7 @@ def bounded_walk(edge: Edge) -> str | None:
     return None
 
 
-_CAUSES = (
-    i.ListingAllowed,
-    i.CapabilitiesChanged,
-    i.ReadWanted,
-    i.VerificationWanted,
-    i.RefreshWanted,
-    i.TimePassed,
-    i.PageArrived,
-)
+_CAUSES = i.ListingAllowed | i.CapabilitiesChanged | i.WishInput | i.TimePassed | i.PageArrived
 
 
 def bounded_traffic(edge: Edge) -> str | None:

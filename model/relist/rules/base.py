@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from relist import inputs as i
 from relist.effects import CatalogEffect, DoubtList, LinkEffect, ListenEffect
-from relist.values import Catalog, Doubt, Link, Listen, Walk
+from relist.values import Catalog, Doubt, Link, Listen, Walk, Wish
 
 Offer = i.ListingAllowed | i.CapabilitiesChanged
 Answer = i.PageArrived | i.PageFailed
@@ -56,3 +56,10 @@ def news_of_doubt(catalog: Catalog, why: Doubt) -> tuple[DoubtList, ...]:
     """Told when a list begins to be doubted, and not again for each further reason."""
     first = catalog.doubt is None and catalog.snapshot is not None
     return (DoubtList(catalog.kind, why),) if first else ()
+
+
+def stronger(one: Wish | None, other: Wish | None) -> Wish | None:
+    """The wish that serves both."""
+    if one is None or other is None:
+        return one or other
+    return one if one.value >= other.value else other

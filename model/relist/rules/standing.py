@@ -5,9 +5,9 @@ from attrs import evolve
 from relist import inputs as i
 from relist.effects import AbandonWalk, CatalogEffect, Note, Withdraw
 from relist.policy import Policy
-from relist.rules.base import Offer, Step, news_of_doubt
+from relist.rules.base import Offer, Step, news_of_doubt, stronger
 from relist.rules.walk import begin
-from relist.values import Catalog, Doubt, Era, Pacing, Parked, Phase, Scope, Standing, stronger
+from relist.values import Catalog, Doubt, Era, Pacing, Parked, Phase, Scope, Standing
 
 # --- actions: the link ----------------------------------------------------------------------------
 

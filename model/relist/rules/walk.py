@@ -14,7 +14,7 @@ from relist.effects import (
 )
 from relist.paging import add_page, join
 from relist.policy import Policy
-from relist.rules.base import Answer, Step, news_of_doubt, open_walk, unchanged
+from relist.rules.base import Answer, Step, news_of_doubt, open_walk, stronger, unchanged
 from relist.snapshot import make_snapshot
 from relist.values import (
     Catalog,
@@ -27,7 +27,6 @@ from relist.values import (
     Snapshot,
     Walk,
     Wish,
-    stronger,
 )
 
 # --- actions: wishes and walks --------------------------------------------------------------------
