@@ -89,9 +89,9 @@ class Frame:
 class Stage:
     """The session, the server, the wire, and what the client's effects do to them."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, policy: Policy = POLICY) -> None:
         self.setting = setting
-        self.policy = evolve(POLICY, lazy=setting.lazy)
+        self.policy = evolve(policy, lazy=setting.lazy)
         self.server = Server(
             setting.modern, setting.declares_push, setting.ttl_ms, setting.scope, setting.lacks
         )
