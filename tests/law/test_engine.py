@@ -11,7 +11,7 @@ from statemachine import State, StateMachine
 from statemachine.exceptions import TransitionNotAllowed
 
 from relist import inputs as i
-from relist import machine, session
+from relist import session
 from relist.check.chart_worlds import LinkWorld, ListenWorld
 from relist.check.explore import Explorable, explore
 from relist.check.world import World
@@ -199,7 +199,7 @@ def test_engine_and_step_agree_on_a_run(chart: Chart, choices: bytes, rules: Pol
 def play_in_lockstep(setting: Setting, script: bytes, catalog: Chart = CATALOG) -> None:
     """All three machines of a whole session, against a server that does what it likes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "step", in_lockstep(catalog))
+        patch.setattr(session, "step", in_lockstep(catalog))
         patch.setattr(session, "step_link", in_lockstep(LINK))
         patch.setattr(session, "step_listen", in_lockstep(LISTEN))
         play = Play(setting)

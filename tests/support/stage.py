@@ -12,7 +12,6 @@ from attrs import evolve, frozen
 import relist.session
 from relist import effects as e
 from relist import inputs as i
-from relist import machine
 from relist.check import invariants, isolation
 from relist.check.edge import Edge
 from relist.check.isolation import SessionEdge
@@ -202,9 +201,10 @@ class Stage:
 def watched() -> Iterator[list[Edge]]:
     """While active, every step of a catalog within a session is recorded."""
     edges: list[Edge] = []
+    stepping = relist.session.step  # type: ignore[attr-defined]
 
     def recording(catalog: Catalog, heard: i.CatalogInput, policy: Policy) -> Step:
-        stepped = machine.step(catalog, heard, policy)
+        stepped: Step = stepping(catalog, heard, policy)
         edges.append(Edge(catalog, heard, stepped.state, stepped.effects, policy))
         return stepped
 
@@ -212,4 +212,4 @@ def watched() -> Iterator[list[Edge]]:
     try:
         yield edges
     finally:
-        relist.session.step = machine.step  # type: ignore[attr-defined]
+        relist.session.step = stepping  # type: ignore[attr-defined]
