@@ -86,12 +86,28 @@ def test_shifting_the_clock(setting: Setting, choices: bytes, by_ms: int) -> Non
 
 # --- names of the peer ----------------------------------------------------------------------------
 
-NAMES = (
-    st.text(max_size=3)
-    | st.characters(categories=["Cs"])
-    | st.sampled_from(["", "0", "2", "a", "A", "a ", "é", "e\u0301", "None", "null", "__class__"])
+ALIKE = (
+    "",
+    " ",
+    "0",
+    "00",
+    "a",
+    "A",
+    "a ",
+    "b",
+    "B",
+    "é",
+    "e\u0301",
+    "ss",
+    "ß",
+    "None",
+    "null",
+    "/",
 )
-RENAMED = PLAYS | {"names": st.lists(NAMES, min_size=16, max_size=16, unique=True)}
+NAMES = st.text(max_size=3) | st.characters(categories=["Cs"]) | st.sampled_from(ALIKE)
+RENAMED = PLAYS | {
+    "names": st.permutations(ALIKE) | st.lists(NAMES, min_size=16, max_size=16, unique=True)
+}
 
 
 def _dictionary(used: Iterator[str], names: list[str]) -> dict[str, str]:
