@@ -2,6 +2,7 @@
 
 import json
 from collections import deque
+from typing import TypeVar
 
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
@@ -18,18 +19,21 @@ from relist.effects import Note
 from relist.messages import (
     NOTICES,
     UPDATED,
+    Heard,
     is_object,
-    read_capabilities,
+    notes_on_failure,
+    read_acknowledgement,
+    read_discovery,
     read_failure,
-    read_granted,
-    read_granted_uris,
+    read_initialization,
     read_page,
-    read_ttl_ms,
-    read_versions,
+    read_updates_acknowledgement,
 )
 from relist.values import Failure
 from relist_mcp.exchange import Exchange, WireId
 from relist_mcp.speech import RequestEffect
+
+_HeardT = TypeVar("_HeardT")
 
 _LATE_MAX = 64  # given up requests whose late answers are still told apart
 _LISTEN, _UPDATES = "relist/listen/", "relist/updates/"  # ids of subscriptions; notices carry them
@@ -112,7 +116,9 @@ class Hearing:
                 effect, exchange = self._forget(wire_id)
                 if effect is None:
                     return None
-                return _failed(effect, _failure(message, exchange), now_ms)
+                failure = _failure(message, exchange)
+                self.notes.extend(notes_on_failure(failure))
+                return _failed(effect, failure, now_ms)
             case JSONRPCNotification():
                 return self._notice(message, now_ms)
             case _:
@@ -122,8 +128,7 @@ class Hearing:
         match effect:
             case e.RequestPage():
                 page = read_page(effect.kind, effect.serial, result, canonical, now_ms)
-                self.notes.extend(page.notes)
-                return page.heard
+                return self._noting(page)
             case e.OpenListen():
                 return i.PushEnded(effect.serial, None, now_ms)
             case e.OpenUpdates():
@@ -131,20 +136,13 @@ class Hearing:
             case e.RequestSubscribe() | e.RequestUnsubscribe():
                 return i.SubscribeAnswered(effect.serial, None, now_ms)
             case e.RequestDiscover():
-                if not is_object(result) or result.get("resultType", "complete") != "complete":
-                    return i.DiscoverFailed(effect.serial, Failure("no discovery result"), now_ms)
-                offered = read_capabilities(result.get("capabilities"))
-                ttl_ms = read_ttl_ms(result)
-                versions = read_versions(result)
-                return i.DiscoverAnswered(effect.serial, versions, offered, now_ms, ttl_ms)
+                return self._noting(read_discovery(effect.serial, result, now_ms))
             case e.RequestInitialize():
-                version = result.get("protocolVersion") if is_object(result) else None
-                if not is_object(result) or not isinstance(version, str):
-                    return i.InitializeFailed(
-                        effect.serial, Failure("no initialize result"), now_ms
-                    )
-                offered = read_capabilities(result.get("capabilities"))
-                return i.InitializeAnswered(effect.serial, version, offered, now_ms)
+                return self._noting(read_initialization(effect.serial, result, now_ms))
+
+    def _noting(self, read: Heard[_HeardT]) -> _HeardT:
+        self.notes.extend(read.notes)
+        return read.heard
 
     def _notice(self, message: JSONRPCNotification, now_ms: int) -> i.SessionInput | None:
         """What a notification says, on whichever stream it came; None if it is none of ours.
@@ -162,8 +160,9 @@ class Hearing:
         if message.method == "notifications/subscriptions/acknowledged":
             serial = _tag(params, _UPDATES)
             if serial:
-                return i.UpdatesOpened(serial, read_granted_uris(params), now_ms)
-            return i.PushOpened(_tag(params, _LISTEN) or 0, read_granted(params), now_ms)
+                return self._noting(read_updates_acknowledgement(serial, params, now_ms))
+            serial = _tag(params, _LISTEN) or 0
+            return self._noting(read_acknowledgement(serial, params, now_ms))
         if message.method == "notifications/cancelled":
             return self._ended(params.get("requestId"), now_ms)
         return None

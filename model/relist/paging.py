@@ -46,17 +46,28 @@ def add_page(
         walk.serves,
         now_ms + policy.request_limit_ms,
         walk.walk_limit_at_ms,
+        walk.size_bytes + size_bytes(page.items),
     )
 
 
 def too_long(walk: Walk, page: PageArrived, policy: Policy) -> bool:
-    """Whether this page takes the walk over a bound: items, or pages with more to come.
+    """Whether this page takes the walk over a bound: items, bytes, or pages with more to come.
 
-    Bounds count; they never look at the cursor's value. Rule: DISC-08, DISC-16.
+    Bounds count; they never look at the cursor's value, but its length. Rule: DISC-08, DISC-16.
     """
     if walk.count + len(page.items) > policy.items_max:
         return True
-    return page.next_cursor is not None and len(walk.pages) + 1 >= policy.pages_max
+    if walk.size_bytes + size_bytes(page.items) > policy.bytes_max:
+        return True
+    cursor = page.next_cursor
+    if cursor is None:
+        return False
+    return len(walk.pages) + 1 >= policy.pages_max or len(cursor) > policy.bytes_max
+
+
+def size_bytes(items: Items) -> int:
+    """What these items take up: their keys (one byte a character) and their canonical JSON."""
+    return sum([len(item.key) + len(item.canonical_json) for item in items])
 
 
 def join(pages: tuple[Items, ...]) -> Listing:

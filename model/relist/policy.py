@@ -86,6 +86,7 @@ class Policy:
     walk_limit_ms: int = field(default=300_000, validator=_at_least(1))
     pages_max: int = field(default=1_000, validator=_at_least(1))
     items_max: int = field(default=100_000, validator=_at_least(1))
+    bytes_max: int = field(default=67_108_864, validator=_at_least(1))  # of one list: 64 MiB
 
     # Lifetime (decision 4).
     ttl_max_ms: int = field(default=86_400_000, validator=_at_least(0))

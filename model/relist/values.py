@@ -211,6 +211,7 @@ class Walk:
     ``expires_at_ms`` is the earliest deadline of the pages that named a lifetime; ``bare_at_ms``
     the receipt of the first page that named none. ``serves`` is the wish that waits for its end.
     ``first`` is the serial of the first request, ``serial`` that of the outstanding one.
+    ``size_bytes`` counts the keys and the canonical JSON of the items.
     """
 
     first: int
@@ -226,6 +227,7 @@ class Walk:
     serves: Wish | None
     request_limit_at_ms: int
     walk_limit_at_ms: int
+    size_bytes: int = 0
 
 
 @frozen

@@ -11,10 +11,10 @@ import pytest
 from attrs import evolve, frozen
 
 from relist import inputs as i
-from relist import machine
+from relist import machine, messages
 from relist.effects import Publish
 from relist.machine import Row
-from relist.messages import Page, read_capabilities, read_page
+from relist.messages import Heard, read_capabilities, read_page
 from relist.policy import Policy
 from relist.rules import guards, walk
 from relist.rules.base import Step
@@ -45,10 +45,10 @@ def _replace(
 
 
 def _pages(patch: Patch, change: Callable[[i.PageArrived], i.PageArrived]) -> None:
-    def read(*args: Any) -> Page:
+    def read(*args: Any) -> Heard[Any]:
         page = read_page(*args)
         heard = page.heard
-        return Page(change(heard), page.notes) if isinstance(heard, i.PageArrived) else page
+        return Heard(change(heard), page.notes) if isinstance(heard, i.PageArrived) else page
 
     patch.setattr(hearing, "read_page", read)
 
@@ -136,7 +136,7 @@ def asks_for_everything(patch: Patch) -> None:
     def all_kinds(value: object) -> Capabilities:
         return evolve(read_capabilities(value), kinds=frozenset(KINDS))
 
-    patch.setattr(hearing, "read_capabilities", all_kinds)
+    patch.setattr(messages, "read_capabilities", all_kinds)
 
 
 def trusts_over_a_reconnect(patch: Patch) -> None:

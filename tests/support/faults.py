@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
-from relist import charts, machine
-from relist.inputs import PageArrived
+from relist import charts, machine, session
+from relist.inputs import CredentialsChanged, PageArrived
 from relist.paging import too_long
 from relist.policy import Policy
 from relist.rules import doubt, guards, standing, walk
-from relist.rules.base import open_walk
-from relist.values import Catalog
+from relist.rules.base import Step, open_walk
+from relist.values import Catalog, Phase, Scope
 
 LAW = (guards, standing, doubt, walk)
 
@@ -56,8 +56,38 @@ def cut_walk_published(patch: pytest.MonkeyPatch) -> None:
     recompile(patch)
 
 
+def foreign_believed(patch: pytest.MonkeyPatch) -> None:
+    """A notice counts whatever its tag says: other clients' notices cause traffic here."""
+    patch.setattr(session._Run, "_fault_of", lambda *_: None)
+
+
+def lifetime_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """No lifetime ever ends."""
+    patch.setattr(guards, "expired", lambda *_: False)
+    recompile(patch)
+
+
+def private_kept(patch: pytest.MonkeyPatch) -> None:
+    """What is private to one partition is shown to the next."""
+    moves = standing.change_partition
+
+    def keeps(catalog: Catalog, heard: CredentialsChanged, policy: Policy, to: Phase) -> Step:
+        public = catalog.snapshot and evolve(catalog.snapshot, scope=Scope.PUBLIC)
+        state, effects = moves(evolve(catalog, snapshot=public), heard, policy, to)
+        return Step(evolve(state, snapshot=catalog.snapshot), effects)
+
+    patch.setattr(standing, "change_partition", keeps)
+    recompile(patch)
+
+
 FAULTS = (
     Fault("forgotten-rewalk", frozenset({"doubt-is-heeded"}), forgotten_rewalk),
     Fault("late-accepted", frozenset({"no-late-overwrite", "single-flight"}), late_accepted),
     Fault("cut-walk-published", frozenset({"complete-or-nothing"}), cut_walk_published),
+    Fault("lifetime-forgotten", frozenset({"converges"}), lifetime_forgotten),
 )
+UNSEEN = (
+    Fault("foreign-believed", frozenset({"push-is-current"}), foreign_believed),
+    Fault("private-kept", frozenset({"private-stays-private"}), private_kept),
+)
+"""Faults that no comparison of lists shows."""

@@ -1,6 +1,7 @@
 """A play: what may happen on the stage, one action at a time, and a fair, quiet end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from attrs import evolve
 
@@ -9,6 +10,7 @@ from relist import inputs as i
 from relist.session import deadline_ms
 from relist.values import (
     CHANNEL_OF,
+    CHANNELS,
     KINDS,
     Carrier,
     Channel,
@@ -23,104 +25,66 @@ from support.one import LEGACY, METHOD_NOT_FOUND, MODERN, TRANSIENT, UNAUTHORIZE
 from support.server import DEAD_CURSOR
 from support.stage import LIFETIME_MS, SETTINGS, Asked, Frame, Setting, Stage, Violation
 
-__all__ = ["SETTINGS", "WEIGHTS", "Play", "Setting", "Violation"]
+__all__ = ["FAMILIES", "SETTINGS", "Action", "Play", "Setting", "Violation"]
 
 BUDGET = 600
-Action = tuple[str, Callable[[], None]]
 
-# How often each family of actions is drawn; the first is what a choice of 0 means (for shrinking).
-WEIGHTS = {
-    "answer": 5,
-    "run": 2,
-    "serve": 2,
-    "deliver": 3,
-    "change": 3,
-    "notice": 3,
-    "again": 2,
-    "endless": 1,
-    "repeat": 1,
-    "fail": 1,
-    "duplicate": 1,
-    "break": 1,
-    "wish": 2,
-    "time": 2,
-}
-_DRAW = [family for family, weight in WEIGHTS.items() for _ in range(weight)]
+
+class Action(NamedTuple):
+    """Something that can happen now: ``act(*on)``."""
+
+    act: Callable[..., None]
+    on: tuple[object, ...] = ()
+
+    def __str__(self) -> str:
+        names = (getattr(on, "name", None) or str(on) for on in self.on)
+        return f"[{' '.join((self.act.__name__, *names))}]"
 
 
 class Play(Stage):
-    """One run. ``options()`` are the actions that are possible now, in a fixed order."""
+    """One run. FAMILIES, below, says what of it can be chosen."""
 
-    # --- what may happen --------------------------------------------------------------------------
+    # --- choosing ---------------------------------------------------------------------------------
 
-    def options(self) -> dict[str, list[Action]]:
-        """Families of actions; within each, all that is possible now."""
-        families = {
-            "run": [("run", self.run)],
-            "change": list(self._changes()),
-            "repeat": self._repeats(),
-            "answer": [("answer", _bound(self.answer, a)) for a in self.asked],
-            "serve": [("serve", _bound(self.serve, asked)) for asked in self.asked],
-            "fail": list(self._failures()),
-            "deliver": [("deliver", _bound(self.deliver, frame)) for frame in self._deliverable()],
-            "notice": [(f"notice {kind.value}", _bound(self.notice, kind)) for kind in KINDS],
-            "endless": [(f"endless {k.value}", _bound(self.toggle_endless, k)) for k in KINDS],
-            "again": [("again", _bound(self.again, frame)) for frame in reversed(self.seen)],
-            "duplicate": [("duplicate", _bound(self.wire.append, frame)) for frame in self.wire],
-            "break": list(self._breaks()),
-            "wish": list(self._wishes()),
-            "time": [
-                ("wait", _bound(self.wait, 60)),
-                ("wait long", _bound(self.wait, 1_000)),
-                ("wake", self.wake),
-            ],
-        }
-        return {name: actions for name, actions in families.items() if actions}
+    def possible(self, family: str) -> list[Action]:
+        """What is possible now of this family, in a fixed order."""
+        return list(FAMILIES[family].actions(self))
 
     def act(self, choice: int) -> None:
         """One number chooses a family and an action of it; of the next family, if that has none."""
         index, draw = divmod(choice, len(_DRAW))
-        options = self.options()
-        order = [*_DRAW[draw:], *_DRAW[:draw]]
-        family = next(family for family in order if family in options)
-        self.act_in(family, index)
+        for family in (*_DRAW[draw:], *_DRAW[:draw]):
+            actions = self.possible(family)
+            if actions:
+                self._do(actions[index % len(actions)])
+                return
 
     def act_in(self, family: str, choice: int) -> None:
         """Do the choice-th possible action of this family; nothing when there is none."""
-        actions = self.options().get(family)
+        actions = self.possible(family)
         if actions:
             self._do(actions[choice % len(actions)])
 
     def _do(self, action: Action) -> None:
-        self.transcript.append(f"{self.now_ms:>7} [{action[0]}]")
-        action[1]()
+        self.transcript.append((self.now_ms, "", action))
+        action.act(*action.on)
 
-    def _changes(self) -> Iterator[Action]:
-        for kind in KINDS:
-            yield f"change {kind.value}", _bound(self.change, kind)
-        for kind in (Kind.TOOLS, Kind.RESOURCES):
-            yield f"turn {kind.value}", _bound(self.turn, kind)
-        yield "scope", self.change_scope
-        yield "chatter", self.toggle_chatter
+    # --- requests and answers ---------------------------------------------------------------------
 
-    def change(self, kind: Kind) -> None:
-        """The server's list changes, and those who are covered are told in the same instant."""
-        listed = self.server.listed[kind]
-        self.server.listed[kind] = evolve(listed, version=listed.version + 1)
-        self.tell(CHANNEL_OF[kind])
+    def answers(self) -> Iterable[Action]:
+        return (Action(self.answer, (asked,)) for asked in self.asked)
 
-    def tell(self, channel: Channel) -> None:
-        """A notice goes out, if anybody listens."""
-        if channel in self.server.pushing:
-            notice = i.NoticeHeard(channel, self.server.subscription, 0)
-            self.wire.append(Frame(self.session.link.epoch, notice))
+    def holds(self) -> Iterable[Action]:
+        return (Action(self.serve, (asked,)) for asked in self.asked)
 
-    def _repeats(self) -> list[Action]:
-        return [
-            (f"repeat {channel.value}", _bound(self.tell, channel))
-            for channel in Channel
-            if channel in self.server.pushing
-        ]
+    def arrivals(self) -> Iterable[Action]:
+        return (Action(self.deliver, (frame,)) for frame in self._deliverable())
+
+    def repetitions(self) -> Iterable[Action]:
+        return (Action(self.again, (frame,)) for frame in reversed(self.seen))
+
+    def runs(self) -> Iterable[Action]:
+        return (Action(self.run),)
 
     def serve(self, asked: Asked) -> None:
         """The server answers now; the answer is on its way."""
@@ -133,12 +97,6 @@ class Play(Stage):
         """The server answers, and the answer arrives."""
         before = len(self.wire)
         self.serve(asked)
-        self._arrive(self.wire[before:])
-
-    def notice(self, kind: Kind) -> None:
-        """A list changes, and the notice of it arrives, if one was sent."""
-        before = len(self.wire)
-        self.change(kind)
         self._arrive(self.wire[before:])
 
     def _arrive(self, news: list[Frame]) -> None:
@@ -185,26 +143,6 @@ class Play(Stage):
                 server.subscription = effect.serial
                 return i.PushOpened(effect.serial, server.pushing, 0)
 
-    def _failures(self) -> Iterator[Action]:
-        for asked in self.asked:
-            effect = asked.effect
-            if isinstance(effect, e.RequestPage):
-                for failure in (TRANSIENT, UNAUTHORIZED, METHOD_NOT_FOUND, DEAD_CURSOR):
-                    heard: i.PeerInput = i.PageFailed(effect.kind, effect.serial, failure, 0)
-                    yield "fail page", _bound(self._fail, asked, heard)
-            elif isinstance(effect, e.OpenTransport) and asked.alive:
-                yield "fail open", _bound(self._fail, asked, i.TransportLost(effect.epoch, 0))
-            elif isinstance(effect, e.RequestDiscover):
-                heard = i.DiscoverFailed(effect.serial, TRANSIENT, 0)
-                yield "fail discover", _bound(self._fail, asked, heard)
-            elif isinstance(effect, e.OpenListen) and asked.alive:
-                heard = i.PushEnded(effect.serial, TRANSIENT, 0)
-                yield "fail listen", _bound(self._fail, asked, heard)
-
-    def _fail(self, asked: Asked, heard: i.PeerInput) -> None:
-        self.asked.remove(asked)
-        self.wire.append(Frame(asked.epoch, heard))
-
     def _deliverable(self) -> list[Frame]:
         """A pipe keeps order; what is left over from an earlier one comes when it comes."""
         if self.setting.wire is Wire.HTTP:
@@ -220,19 +158,161 @@ class Play(Stage):
             self.seen = [*self.seen[-2:], frame]
         self.hear(evolve(frame.heard, now_ms=self.now_ms))
 
-    def _breaks(self) -> Iterator[Action]:
-        link, listen = self.session.link, self.session.listen
+    # --- failing ----------------------------------------------------------------------------------
+
+    def failures(self) -> Iterator[Action]:
+        for asked in self.asked:
+            for heard in self._failures_of(asked):
+                yield Action(self.fail, (asked, heard))
+
+    def _failures_of(self, asked: Asked) -> Iterator[i.PeerInput]:
+        effect = asked.effect
+        match effect:
+            case e.RequestPage():
+                for failure in (TRANSIENT, UNAUTHORIZED, METHOD_NOT_FOUND, DEAD_CURSOR):
+                    yield i.PageFailed(effect.kind, effect.serial, failure, 0)
+            case e.OpenTransport() if asked.alive:
+                yield i.TransportLost(effect.epoch, 0)
+            case e.RequestDiscover():
+                yield i.DiscoverFailed(effect.serial, TRANSIENT, 0)
+                yield i.DiscoverFailed(effect.serial, UNAUTHORIZED, 0)
+            case e.RequestInitialize():
+                yield i.InitializeFailed(effect.serial, TRANSIENT, 0)
+            case e.OpenListen() if asked.alive:
+                yield i.PushEnded(effect.serial, TRANSIENT, 0)
+            case _:
+                pass
+
+    def fail(self, asked: Asked, heard: i.PeerInput) -> None:
+        """The request fails, and the client learns of it when the frame arrives."""
+        self.asked.remove(asked)
+        self.wire.append(Frame(asked.epoch, heard))
+
+    # --- lists change -----------------------------------------------------------------------------
+
+    def changes(self) -> Iterable[Action]:
+        return (Action(self.change, (kind,)) for kind in KINDS)
+
+    def changes_between_pages(self) -> Iterator[Action]:
+        for catalog in self.session.catalogs:
+            if catalog.walk is not None and catalog.walk.pages:
+                yield Action(self.change, (catalog.kind,))
+
+    def upheavals(self) -> Iterable[Action]:
+        return (Action(self.change_all), Action(self.change_scope))
+
+    def turns(self) -> Iterable[Action]:
+        return (Action(self.turn, (kind,)) for kind in KINDS)
+
+    def endings(self) -> Iterable[Action]:
+        return (Action(self.toggle_endless, (kind,)) for kind in KINDS)
+
+    def change(self, kind: Kind) -> None:
+        """The server's list changes, and those who are covered are told in the same instant."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(listed, version=listed.version + 1)
+        self.tell(CHANNEL_OF[kind])
+
+    def change_all(self) -> None:
+        """All four lists change at once."""
+        for kind in KINDS:
+            self.change(kind)
+
+    def change_scope(self) -> None:
+        """Lists become private or public, and all who listen are told."""
+        private = self.server.scope is Scope.PRIVATE
+        self.server.scope = Scope.PUBLIC if private else Scope.PRIVATE
+        for channel in Channel:
+            self.tell(channel)
+
+    def turn(self, kind: Kind) -> None:
+        """The same entries in another order, which is nothing new, and a notice of it."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(listed, turned=not listed.turned)
+        self.tell(CHANNEL_OF[kind])
+
+    def toggle_endless(self, kind: Kind) -> None:
+        """From now on this list has no last page within any bound; or it has one again."""
+        listed = self.server.listed[kind]
+        self.server.listed[kind] = evolve(
+            listed, endless=not listed.endless, version=listed.version + 1
+        )
+        self.tell(CHANNEL_OF[kind])
+
+    # --- notices ----------------------------------------------------------------------------------
+
+    def notices(self) -> Iterable[Action]:
+        return (Action(self.notice, (kind,)) for kind in KINDS)
+
+    def storms(self) -> Iterator[Action]:
+        yield Action(self.toggle_chatter)
+        for channel in CHANNELS:
+            if channel in self.server.pushing:
+                yield Action(self.storm, (channel,))
+
+    def duplicates(self) -> Iterator[Action]:
+        for frame in self.wire:
+            yield Action(self.wire.append, (frame,))
+        for channel in CHANNELS:
+            if channel in self.server.pushing:
+                yield Action(self.tell, (channel,))
+
+    def foreign_notices(self) -> Iterator[Action]:
+        """Tagged for nobody, for what is over, untagged, or never promised."""
+        serial = self.session.listen.serial
+        for tag in (0, serial, serial - 1, None):
+            for channel in (Channel.PROMPTS, Channel.RESOURCES):
+                yield Action(self.stray, (channel, tag))
+
+    def tell(self, channel: Channel) -> None:
+        """A notice goes out, if anybody listens."""
+        if channel in self.server.pushing:
+            notice = i.NoticeHeard(channel, self.server.subscription, 0)
+            self.wire.append(Frame(self.session.link.epoch, notice))
+
+    def notice(self, kind: Kind) -> None:
+        """A list changes, and the notice of it arrives, if one was sent."""
+        before = len(self.wire)
+        self.change(kind)
+        self._arrive(self.wire[before:])
+
+    def storm(self, channel: Channel) -> None:
+        """Many notices of nothing arrive, one after the other."""
+        for _ in range(4):
+            before = len(self.wire)
+            self.tell(channel)
+            self._arrive(self.wire[before:])
+            self.now_ms += 10
+
+    def stray(self, channel: Channel, tag: int | None) -> None:
+        """A notice arrives that may have nothing to do with what this client asked for."""
+        self.hear(i.NoticeHeard(channel, tag, self.now_ms))
+
+    def toggle_chatter(self) -> None:
+        """From now on each list request makes the server send a notice; or no longer."""
+        self.server.chatty = not self.server.chatty
+
+    # --- the connection ---------------------------------------------------------------------------
+
+    def breaks(self) -> Iterator[Action]:
+        link = self.session.link
         if link.phase in (LinkPhase.PROBING, LinkPhase.HANDSHAKING, LinkPhase.LIVE):
-            yield "drop", self.drop
+            yield Action(self.drop)
         if self.server.subscription is not None:
-            yield "cut push", self.cut
-        streams = self.setting.wire is Wire.HTTP and listen.carrier is Carrier.STREAM
-        if streams and listen.phase is ListenPhase.OPEN:
-            yield "cut stream", self.cut
-        if streams and listen.phase in (ListenPhase.ASKED, ListenPhase.RESTING):
-            yield "open stream", self.open_stream
+            yield Action(self.cut)
+        yield from self._streams()
         if link.phase is LinkPhase.LIVE and not self.setting.modern:
-            yield "expire", self.expire
+            yield Action(self.expire)
+        yield Action(self.reopen)
+
+    def _streams(self) -> Iterator[Action]:
+        """What the legacy GET stream may do."""
+        listen = self.session.listen
+        if self.setting.wire is Wire.HTTP and listen.carrier is Carrier.STREAM:
+            if listen.phase is ListenPhase.OPEN:
+                yield Action(self.cut)
+            elif listen.phase in (ListenPhase.ASKED, ListenPhase.RESTING):
+                yield Action(self.open_stream)
 
     def drop(self) -> None:
         """The connection breaks, and the client knows."""
@@ -245,6 +325,11 @@ class Play(Stage):
         epoch = self.session.link.epoch
         self.sever(epoch)
         self.hear(i.SessionExpired(epoch, self.now_ms))
+
+    def reopen(self) -> None:
+        """The caller closes the connection, and wants it again."""
+        self.hear(i.CloseWanted(self.now_ms))
+        self.hear(i.ConnectWanted(self.now_ms))
 
     def cut(self) -> None:
         """The stream of notices ends; the client learns of it when the frame arrives."""
@@ -261,40 +346,24 @@ class Play(Stage):
         heard = i.PushOpened(self.session.listen.serial, frozenset(Channel), self.now_ms)
         self.hear(heard)
 
-    def toggle_endless(self, kind: Kind) -> None:
-        """From now on this list has no last page within any bound; or it has one again."""
-        listed = self.server.listed[kind]
-        self.server.listed[kind] = evolve(
-            listed, endless=not listed.endless, version=listed.version + 1
-        )
-        self.tell(CHANNEL_OF[kind])
+    # --- the caller -------------------------------------------------------------------------------
 
-    def turn(self, kind: Kind) -> None:
-        """The same entries in another order, which is nothing new, and a notice of it."""
-        listed = self.server.listed[kind]
-        self.server.listed[kind] = evolve(listed, turned=not listed.turned)
-        self.tell(CHANNEL_OF[kind])
+    def reads(self) -> Iterable[Action]:
+        return (Action(self.read, (kind,)) for kind in KINDS)
 
-    def change_scope(self) -> None:
-        """Lists become private or public, and all who listen are told."""
-        private = self.server.scope is Scope.PRIVATE
-        self.server.scope = Scope.PUBLIC if private else Scope.PRIVATE
-        for channel in Channel:
-            self.tell(channel)
+    def verifications(self) -> Iterable[Action]:
+        return (Action(self.verify, (kind,)) for kind in KINDS)
 
-    def toggle_chatter(self) -> None:
-        """From now on each list request makes the server send a notice; or no longer."""
-        self.server.chatty = not self.server.chatty
+    def refreshes(self) -> Iterable[Action]:
+        return (Action(self.refresh, (kind,)) for kind in KINDS)
 
-    def _wishes(self) -> Iterator[Action]:
-        for kind in (Kind.TOOLS, Kind.RESOURCES):
-            yield f"read {kind.value}", _bound(self.read, kind)
-            yield f"verify {kind.value}", _bound(self.verify, kind)
-            yield f"refresh {kind.value}", _bound(self.refresh, kind)
-            if self.session.catalog(kind).generation:
-                for generation in {1, self.session.catalog(kind).generation}:
-                    yield f"prove {kind.value}", _bound(self.prove, kind, generation)
-        yield "credentials", self.credentials
+    def proofs(self) -> Iterator[Action]:
+        for catalog in self.session.catalogs:
+            for generation in {1, catalog.generation} if catalog.generation else ():
+                yield Action(self.prove, (catalog.kind, generation))
+
+    def renewals(self) -> Iterable[Action]:
+        return (Action(self.credentials),)
 
     def read(self, kind: Kind) -> None:
         """Somebody needs the list."""
@@ -317,6 +386,16 @@ class Play(Stage):
         self.partitions += 1
         self.hear(i.CredentialsChanged("AB"[self.partitions // 2 % 2], self.now_ms))
 
+    # --- time -------------------------------------------------------------------------------------
+
+    def pauses(self) -> Iterable[Action]:
+        return (Action(self.wait, (60,)), Action(self.wait, (1_000,)), Action(self.wake))
+
+    def lifetimes(self) -> Iterator[Action]:
+        for catalog in self.session.catalogs:
+            if catalog.snapshot is not None and catalog.snapshot.expires_at_ms is not None:
+                yield Action(self.outlive, (catalog.kind, catalog.snapshot.expires_at_ms))
+
     def wait(self, ms: int) -> None:
         """Time passes."""
         self.now_ms += ms
@@ -326,6 +405,13 @@ class Play(Stage):
         """Time passes until the session wants to know of it."""
         at_ms = deadline_ms(self.session, self.policy)
         self.wait(0 if at_ms is None else max(0, at_ms - self.now_ms))
+
+    def outlive(self, kind: Kind, expires_at_ms: int) -> None:
+        """The lifetime of a list ends, and in that very millisecond somebody needs the list."""
+        self.wait(max(0, expires_at_ms - self.now_ms))
+        self.read(kind)
+
+    # --- the end ----------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """``converges``: the server is quiet and fair from now on; all lists become its own.
@@ -354,13 +440,13 @@ class Play(Stage):
 
     def _drain(self) -> None:
         for _ in range(BUDGET):
-            streams = [a for a in self._breaks() if a[0] == "open stream"]
+            streams = [action for action in self._streams() if action.act == self.open_stream]
             if self.asked:
                 self.serve(self.asked[0])
             elif self.wire:
                 self.deliver(self._deliverable()[0])
             elif streams:
-                streams[0][1]()
+                self.open_stream()
             elif deadline_ms(self.session, self.policy) is not None:
                 self.wake()
             elif self.session.link.phase is LinkPhase.PARKED:
@@ -370,5 +456,37 @@ class Play(Stage):
         raise self.violation("converges", f"not settled after {BUDGET} steps")
 
 
-def _bound(act: Callable[..., None], *values: object) -> Callable[[], None]:
-    return lambda: act(*values)
+class Family(NamedTuple):
+    """How often a family of actions is drawn, and those of it that are possible now."""
+
+    weight: int
+    actions: Callable[[Play], Iterable[Action]]
+
+
+# The first is what a choice of 0 means (for shrinking).
+FAMILIES = {
+    "answer": Family(5, Play.answers),
+    "run": Family(2, Play.runs),
+    "hold": Family(2, Play.holds),
+    "arrive": Family(3, Play.arrivals),
+    "change": Family(2, Play.changes),
+    "change_between_pages": Family(1, Play.changes_between_pages),
+    "change_all": Family(1, Play.upheavals),
+    "notice": Family(3, Play.notices),
+    "storm": Family(1, Play.storms),
+    "duplicate": Family(1, Play.duplicates),
+    "foreign_notice": Family(1, Play.foreign_notices),
+    "again": Family(1, Play.repetitions),
+    "turn": Family(1, Play.turns),
+    "endless": Family(1, Play.endings),
+    "fail": Family(1, Play.failures),
+    "lose": Family(1, Play.breaks),
+    "read": Family(1, Play.reads),
+    "verify": Family(1, Play.verifications),
+    "refresh": Family(1, Play.refreshes),
+    "prove": Family(1, Play.proofs),
+    "credentials": Family(1, Play.renewals),
+    "expire": Family(1, Play.lifetimes),
+    "wait": Family(2, Play.pauses),
+}
+_DRAW = [name for name, family in FAMILIES.items() for _ in range(family.weight)]

@@ -1,5 +1,7 @@
 """The server of a play: lists that change, pages, declared channels, who is told of a change."""
 
+from functools import cache
+
 from attrs import define, field, frozen
 
 from relist import inputs as i
@@ -29,6 +31,7 @@ class Listed:
     endless: bool = False
     turned: bool = False  # the same entries in another order
 
+    @cache  # noqa: B019 (few are ever made)
     def pages(self) -> tuple[Items, ...]:
         """One to three pages; an entry ``m`` wanders over them as versions go by."""
         count = 1 + self.version % 3
@@ -41,6 +44,7 @@ class Listed:
             pages.append(entries)
         return tuple(page[::-1] for page in pages[::-1]) if self.turned else tuple(pages)
 
+    @cache  # noqa: B019
     def items(self) -> frozenset[Item]:
         """All entries."""
         return frozenset(entry for page in self.pages() for entry in page)
@@ -64,14 +68,15 @@ class Server:
     declares_push: bool
     ttl_ms: int | None = None
     scope: Scope = Scope.PUBLIC
+    lacks: Kind | None = None
     listed: dict[Kind, Listed] = field(factory=lambda: dict.fromkeys(KINDS, Listed()))
     pushing: frozenset[Channel] = frozenset()
     subscription: int | None = None
     chatty: bool = False  # it notifies from its list handler, whether or not anything changed
 
     def capabilities(self) -> Capabilities:
-        """All kinds but prompts, which this server does not have."""
-        kinds = frozenset(kind for kind in KINDS if kind is not Kind.PROMPTS)
+        """All kinds but the one that this server does not have."""
+        kinds = frozenset(kind for kind in KINDS if kind is not self.lacks)
         channels = frozenset(CHANNEL_OF[kind] for kind in kinds)
         return Capabilities(kinds, channels if self.declares_push else frozenset())
 

@@ -12,7 +12,6 @@ from attrs import evolve, frozen
 import relist.session
 from relist import effects as e
 from relist import inputs as i
-from relist import machine
 from relist.check import invariants, isolation
 from relist.check.edge import Edge
 from relist.check.isolation import SessionEdge
@@ -43,7 +42,10 @@ class Violation(AssertionError):
 
 @frozen
 class Setting:
-    """Where a play takes place. A pipe keeps the order of messages, HTTP does not."""
+    """Where a play takes place. A pipe keeps the order of messages, HTTP does not.
+
+    ``lacks``: the kind that this server does not have, if there is one.
+    """
 
     name: str
     wire: Wire
@@ -52,14 +54,15 @@ class Setting:
     lazy: bool = False
     ttl_ms: int | None = None
     scope: Scope = Scope.PUBLIC
+    lacks: Kind | None = None
 
 
 SETTINGS = (
     Setting("modern pipe", Wire.PIPE, modern=True),
     Setting("modern http", Wire.HTTP, modern=True, ttl_ms=LIFETIME_MS, scope=Scope.PRIVATE),
-    Setting("legacy pipe", Wire.PIPE, modern=False),
+    Setting("legacy pipe, no prompts", Wire.PIPE, modern=False, lacks=Kind.PROMPTS),
     Setting("legacy http", Wire.HTTP, modern=False),
-    Setting("modern pipe, lazy", Wire.PIPE, modern=True, lazy=True, ttl_ms=0),
+    Setting("modern pipe, lazy", Wire.PIPE, modern=True, lazy=True, ttl_ms=0, lacks=Kind.PROMPTS),
     Setting("modern http, no push", Wire.HTTP, modern=True, declares_push=False, ttl_ms=100),
     Setting("modern pipe, no push, no lifetimes", Wire.PIPE, modern=True, declares_push=False),
 )
@@ -85,16 +88,18 @@ class Frame:
 class Stage:
     """The session, the server, the wire, and what the client's effects do to them."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, policy: Policy = POLICY) -> None:
         self.setting = setting
-        self.policy = evolve(POLICY, lazy=setting.lazy)
-        self.server = Server(setting.modern, setting.declares_push, setting.ttl_ms, setting.scope)
+        self.policy = evolve(policy, lazy=setting.lazy)
+        self.server = Server(
+            setting.modern, setting.declares_push, setting.ttl_ms, setting.scope, setting.lacks
+        )
         self.session: Session = new_session(setting.wire, "A")
         self.now_ms = 1_000
         self.asked: list[Asked] = []
         self.wire: list[Frame] = []
         self.seen: list[Frame] = []  # the last answers that arrived; they may come again
-        self.transcript: list[str] = []
+        self.transcript: list[tuple[int, str, object]] = []  # when, a mark, what
         self.partitions = 0
         self.broken = False
         self.hear(i.ConnectWanted(self.now_ms))
@@ -103,7 +108,7 @@ class Stage:
 
     def hear(self, heard: i.SessionInput) -> None:
         """Let the session hear something, perform what it asks for, check every promise."""
-        self.transcript.append(f"{self.now_ms:>7} {heard}")
+        self.transcript.append((self.now_ms, "", heard))
         before = self.session
         with watched() as edges:
             self.session, effects = receive(before, heard, self.policy)
@@ -114,13 +119,18 @@ class Stage:
         for name, complaint in isolation.broken(session_edge):
             raise self.violation(name, complaint)
         for effect in effects:
-            self.transcript.append(f"{'':>7} -> {effect}")
+            self.transcript.append((self.now_ms, "-> ", effect))
             self._perform(effect)
         self._check_fresh_is_current()
 
     def violation(self, name: str, text: str) -> Violation:
         self.broken = True  # what follows on a broken promise proves nothing
-        return Violation(name, "\n".join((text, self.setting.name, *self.transcript[-60:])))
+        return Violation(name, "\n".join((text, self.setting.name, self.told(60))))
+
+    def told(self, count: int) -> str:
+        """The last lines of the transcript."""
+        lines = self.transcript[-count:]
+        return "\n".join(f"{now_ms:>7} {mark}{what}" for now_ms, mark, what in lines)
 
     def _perform(self, effect: e.Effect) -> None:
         epoch = self.session.link.epoch
@@ -170,8 +180,9 @@ class Stage:
         """FRESH and vouched is the server's list, or an announcement or the end is on its way."""
         for catalog in self.session.catalogs:
             vouched = catalog.phase is Phase.FRESH and catalog.vouched
-            warned = any(self._warns(frame, catalog.kind) for frame in self.wire)
-            if vouched and not warned and not self.current(catalog):
+            if not vouched or self.current(catalog):
+                continue
+            if not any(self._warns(frame, catalog.kind) for frame in self.wire):
                 raise self.violation("fresh-is-current", f"{catalog.kind.value}: {catalog}")
 
     def current(self, catalog: Catalog) -> bool:
@@ -190,9 +201,10 @@ class Stage:
 def watched() -> Iterator[list[Edge]]:
     """While active, every step of a catalog within a session is recorded."""
     edges: list[Edge] = []
+    stepping = relist.session.step  # type: ignore[attr-defined]
 
     def recording(catalog: Catalog, heard: i.CatalogInput, policy: Policy) -> Step:
-        stepped = machine.step(catalog, heard, policy)
+        stepped: Step = stepping(catalog, heard, policy)
         edges.append(Edge(catalog, heard, stepped.state, stepped.effects, policy))
         return stepped
 
@@ -200,4 +212,4 @@ def watched() -> Iterator[list[Edge]]:
     try:
         yield edges
     finally:
-        relist.session.step = machine.step  # type: ignore[attr-defined]
+        relist.session.step = stepping  # type: ignore[attr-defined]

@@ -1,26 +1,37 @@
-"""From JSON to inputs: total over arbitrary JSON, exact about the shapes that count."""
+"""From JSON to inputs: exact about the shapes that count. Any JSON: ``test_fuzz``."""
 
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from attrs import evolve
 
-from relist.inputs import PageArrived, PageFailed
+from relist.inputs import (
+    DiscoverAnswered,
+    DiscoverFailed,
+    InitializeAnswered,
+    InitializeFailed,
+    PageArrived,
+    PageFailed,
+    PushOpened,
+)
 from relist.messages import (
     FILTERS,
     NAMES,
     NOTICES,
     REASON_MAX,
-    Page,
+    Heard,
+    notes_on_failure,
+    read_acknowledgement,
     read_capabilities,
+    read_discovery,
     read_failure,
     read_granted,
+    read_initialization,
     read_page,
     read_versions,
 )
-from relist.values import CHANNEL_OF, KINDS, Channel, Kind, Scope
+from relist.values import Capabilities, Channel, Failure, Kind, Scope
 
 rule = pytest.mark.rule
 TOOL = {"name": "a", "inputSchema": {"type": "object"}}
@@ -30,7 +41,7 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, allow_nan=False).encode()
 
 
-def page(result: object, kind: Kind = Kind.TOOLS) -> Page:
+def page(result: object, kind: Kind = Kind.TOOLS) -> Heard[PageArrived | PageFailed]:
     return read_page(kind, 3, result, canonical, 1_000)
 
 
@@ -40,72 +51,35 @@ def arrived(result: object, kind: Kind = Kind.TOOLS) -> PageArrived:
     return heard
 
 
-# --- any JSON -------------------------------------------------------------------------------------
-
-WORDS = st.sampled_from(
-    [
-        *(name for names in NAMES.values() for name in names),
-        *FILTERS.values(),
-        "nextCursor",
-        "ttlMs",
-        "cacheScope",
-        "resultType",
-        "listChanged",
-        "notifications",
-        "inputSchema",
-        "supportedVersions",
-        "supported",
-        "code",
-        "data",
-        "public",
-        "complete",
-    ]
-)
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(WORDS | st.text(max_size=4), inner, max_size=5)
-    ),
-    max_leaves=25,
-)
-RESULTS = JSON | st.fixed_dictionaries(
-    {"tools": st.lists(JSON | st.fixed_dictionaries({"name": SCALARS, "inputSchema": JSON}))},
-    optional={"nextCursor": JSON, "ttlMs": JSON, "cacheScope": JSON, "resultType": JSON},
-)
+# --- more than readers can take -------------------------------------------------------------------
 
 
-@rule("DISC-22")
-@given(result=RESULTS, kind=st.sampled_from(KINDS))
-def test_no_result_raises(result: object, kind: Kind) -> None:
-    heard, notes = page(result, kind)
-    assert len(notes) <= 8
-    assert all(len(str(note.values)) < 1_000 for note in notes)
-    assert (heard.kind, heard.serial, heard.now_ms) == (kind, 3, 1_000)
-    if isinstance(heard, PageArrived):
-        assert heard.ttl_ms is None or type(heard.ttl_ms) is int
-        assert heard.next_cursor is None or isinstance(heard.next_cursor, str)
+def deep(levels: int) -> Any:
+    value: Any = {}
+    for _ in range(levels):
+        value = {"x": value}
+    return value
 
 
-@given(value=JSON)
-def test_nothing_else_raises_either(value: object) -> None:
-    capabilities = read_capabilities(value)
-    assert capabilities.channels <= {CHANNEL_OF[kind] for kind in capabilities.kinds}
-    assert read_granted(value) <= set(Channel)
-    assert all(len(version) <= REASON_MAX for version in read_versions(value))
-    failure = read_failure(value)
-    assert failure.code is None or type(failure.code) is int
+ENDLESS = 10**5_000  # more digits than Python prints
 
 
-def test_very_deep_entries_are_left_out() -> None:
-    deep: Any = {}
-    for _ in range(100_000):
-        deep = {"x": deep}
-    heard, notes = page({"tools": [TOOL, {**TOOL, "name": "deep", "x": deep}]})
+@rule("DISC-25")
+@pytest.mark.parametrize("value", [deep(100_000), ENDLESS], ids=["levels", "digits"])
+def test_entries_without_a_canonical_form_are_left_out(value: object) -> None:
+    heard, notes = page({"tools": [TOOL, {**TOOL, "name": "b", "x": value}]})
     assert isinstance(heard, PageArrived)
     assert [item.key for item in heard.items] == ["a"]
     assert [note.rule for note in notes] == ["DISC-25"]
+
+
+@rule("TTL-08")
+@rule("FAIL-07")
+def test_numbers_without_end_are_none() -> None:
+    """Kept, they could not even be printed."""
+    assert arrived({"tools": [], "ttlMs": ENDLESS}).ttl_ms == 0
+    assert read_failure({"code": -ENDLESS}).code is None
+    assert read_failure({"code": -(2**53) + 1}).code == -(2**53) + 1
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -200,7 +174,22 @@ def test_one_bad_entry_is_left_out_and_noted(entry: object) -> None:
 
 
 def test_notes_about_one_page_are_bounded() -> None:
-    assert len(page({"tools": [None] * 1_000}).notes) == 8
+    """What is said of the page as a whole is among them."""
+    notes = page({"tools": [None] * 1_000, "ttlMs": "soon", "cacheScope": 7}).notes
+    assert [note.rule for note in notes] == ["TTL-08", "TTL-26"] + ["DISC-25"] * 6
+
+
+@rule("DISC-25")
+def test_what_a_stricter_canonical_form_refuses_is_left_out() -> None:
+    """As orjson does with integers of more than 64 bits and with halves of surrogate pairs."""
+
+    def strict(value: object) -> bytes:
+        raise TypeError(value)
+
+    heard, notes = read_page(Kind.TOOLS, 3, {"tools": [TOOL]}, strict, 0)
+    assert isinstance(heard, PageArrived)
+    assert heard.items == ()
+    assert [note.rule for note in notes] == ["DISC-25"]
 
 
 @rule("TTL-08")
@@ -218,11 +207,20 @@ def test_a_lifetime_that_is_no_integer_is_zero_and_noted(
 
 
 @rule("TTL-26")
-@pytest.mark.parametrize("scope", [None, "private", "PUBLIC", True, "x", ["public"]])
-def test_only_public_is_public(scope: object) -> None:
-    assert arrived({"tools": [], "cacheScope": scope}).scope is Scope.PRIVATE
+@pytest.mark.parametrize(
+    ("scope", "noted"),
+    [(None, 0), ("private", 0), ("PUBLIC", 1), (True, 1), ("x", 1), (["public"], 1)],
+)
+def test_only_public_is_public(scope: object, noted: int) -> None:
+    heard, notes = page({"tools": [], "cacheScope": scope})
+    assert isinstance(heard, PageArrived)
+    assert heard.scope is Scope.PRIVATE
+    assert [note.rule for note in notes] == ["TTL-26"] * noted
     assert arrived({"tools": []}).scope is Scope.PRIVATE
-    assert arrived({"tools": [], "cacheScope": "public"}).scope is Scope.PUBLIC
+    assert page({"tools": [], "cacheScope": "public"}) == (
+        evolve(arrived({"tools": []}), scope=Scope.PUBLIC),
+        (),
+    )
 
 
 # --- capabilities, grants, errors -----------------------------------------------------------------
@@ -269,10 +267,105 @@ def test_of_an_error_only_what_is_needed_is_kept() -> None:
 
 @pytest.mark.parametrize("error", [None, [], {}, {"code": "x"}, {"code": True}, {"code": 1.5}])
 def test_a_malformed_error_is_one_without_a_code(error: object) -> None:
-    assert read_failure(error, 500).code is None
+    failure = read_failure(error, 500)
+    assert failure.code is None
+    assert [note.rule for note in notes_on_failure(failure)] == ["FAIL-07"]
+
+
+@rule("LIFE-24")
+def test_an_unsupported_version_comes_with_others() -> None:
+    bare, listed = ({"code": -32022, "data": data} for data in ({}, {"supported": ["v1"]}))
+    assert [note.rule for note in notes_on_failure(read_failure(bare))] == ["FAIL-07"]
+    assert notes_on_failure(read_failure(listed)) == ()
+    assert notes_on_failure(read_failure({"code": -32603})) == ()
 
 
 def test_lists_of_versions_are_bounded() -> None:
     versions = read_versions({"supportedVersions": ["x" * 1_000] * 1_000})
     assert len(versions) == 64
     assert set(map(len, versions)) == {REASON_MAX}
+
+
+# --- whole answers --------------------------------------------------------------------------------
+
+DECLARED = {"tools": {"listChanged": True}, "logging": 7}
+CLEAN = Capabilities(frozenset({Kind.TOOLS}), frozenset({Channel.TOOLS}))
+
+
+@rule("LIFE-28")
+def test_a_discovery_is_its_versions_and_capabilities() -> None:
+    result = {"supportedVersions": ["v2", "v1"], "capabilities": DECLARED}
+    heard, notes = read_discovery(3, result, 7)
+    assert heard == DiscoverAnswered(3, ("v2", "v1"), CLEAN, 7)
+    assert notes == ()
+
+
+@rule("LIFE-43")
+@pytest.mark.parametrize("result", [None, [], {"resultType": "input_required"}])
+def test_what_is_no_discovery_fails(result: object) -> None:
+    heard, notes = read_discovery(3, result, 7)
+    assert heard == DiscoverFailed(3, Failure("no discovery result"), 7)
+    assert [note.rule for note in notes] == ["LIFE-43"]
+
+
+@rule("LIFE-28")
+@pytest.mark.parametrize("listed", [None, "v1", {"v1": 1}, ["v1", 7], ["v1"] * 65])
+def test_versions_that_are_no_list_are_noted(listed: object) -> None:
+    _, notes = read_discovery(3, {"supportedVersions": listed, "capabilities": {}}, 7)
+    assert [note.rule for note in notes] == ["LIFE-28"]
+
+
+@rule("LIFE-05")
+def test_a_greeting_is_its_version_and_capabilities() -> None:
+    heard, notes = read_initialization(3, {"protocolVersion": "v", "capabilities": DECLARED}, 7)
+    assert heard == InitializeAnswered(3, "v", CLEAN, 7)
+    assert notes == ()
+
+
+@rule("LIFE-05")
+@pytest.mark.parametrize("result", [None, {}, {"protocolVersion": 1}])
+def test_what_is_no_greeting_fails(result: object) -> None:
+    heard, notes = read_initialization(3, result, 7)
+    assert heard == InitializeFailed(3, Failure("no initialize result"), 7)
+    assert [note.rule for note in notes] == ["LIFE-05"]
+
+
+@rule("CAP-03")
+@rule("CAP-06")
+@pytest.mark.parametrize(
+    ("capabilities", "rules"),
+    [
+        (None, ["CAP-03"]),
+        ({"tools": None, "prompts": []}, ["CAP-03", "CAP-03"]),
+        ({"resources": {"listChanged": 1}}, ["CAP-06"]),
+        ({"resources": {"listChanged": False}, "experimental": None}, []),
+    ],
+)
+def test_malformed_capabilities_are_noted(capabilities: object, rules: list[str]) -> None:
+    result = {"protocolVersion": "v", "capabilities": capabilities}
+    assert [note.rule for note in read_initialization(3, result, 7).notes] == rules
+
+
+TOOLS_GRANTED = {"toolsListChanged": True}
+
+
+@rule("SUB-06")
+@pytest.mark.parametrize(
+    ("params", "granted", "notes"),
+    [
+        ({"notifications": {"toolsListChanged": True}}, {Channel.TOOLS}, 0),
+        (
+            {"notifications": {"toolsListChanged": True, "promptsListChanged": 1}},
+            {Channel.TOOLS},
+            1,
+        ),
+        ({"notifications": []}, set(), 1),
+        (None, set(), 1),
+    ],
+)
+def test_an_acknowledgement_grants_what_is_true(
+    params: object, granted: set[Channel], notes: int
+) -> None:
+    read = read_acknowledgement(3, params, 7)
+    assert read.heard == PushOpened(3, frozenset(granted), 7)
+    assert [note.rule for note in read.notes] == ["SUB-06"] * notes

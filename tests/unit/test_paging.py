@@ -82,6 +82,30 @@ def test_items_are_bounded_even_on_the_last_page() -> None:
 
 
 @rule("DISC-16")
+def test_bytes_are_bounded_even_on_the_last_page() -> None:
+    """Of keys and canonical JSON: an item of these tests is as long as twice its name."""
+    one = walking(policy(bytes_max=8))
+    one.page("aa", more="1")
+    one.page("bb", "c")
+    assert one.phase() is Phase.STALE
+    assert one.notes() == ["DISC-16"]
+    exact = walking(policy(bytes_max=8))
+    exact.page("aa", more="1")
+    exact.page("bb")
+    assert exact.phase() is Phase.FRESH
+
+
+@rule("DISC-16")
+def test_a_cursor_is_no_longer_than_a_list() -> None:
+    one = walking(policy(bytes_max=8))
+    one.page("a", more="x" * 8)
+    assert one.phase() is Phase.DISCOVERING
+    one.page("b", more="x" * 9)
+    assert one.phase() is Phase.STALE
+    assert one.notes() == ["DISC-16"]
+
+
+@rule("DISC-16")
 @rule("FAIL-09")
 def test_the_whole_walk_has_a_limit_of_its_own() -> None:
     one = walking(policy(request_limit_ms=100, walk_limit_ms=150))

@@ -80,6 +80,7 @@ def test_a_preset_may_not_be_made_impossible() -> None:
         ("spoiled_in_row_max", 0),
         ("pages_max", 0),
         ("items_max", True),
+        ("bytes_max", 0),
         ("poll_ms", 0),
         ("poll_ms", 1.5),
         ("unvouched_lifetime_ms", -1),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from relist import inputs as i
 from relist.check.edge import Edge
 from relist.effects import Note
+from relist.paging import size_bytes
 from relist.values import WALKING, Doubt, Era, Item, Items, Parked, Phase, Scope, Wish
 
 Check = Callable[[Edge], str | None]
@@ -286,19 +287,24 @@ def private_stays_private(edge: Edge) -> str | None:
 
 
 def bounded_walk(edge: Edge) -> str | None:
-    """A walk is bounded by pages, items and time, and time is kept.
+    """A walk is bounded by pages, items, bytes and time, and time is kept.
 
     Rule: DISC-16, FAIL-09, FAIL-10.
     """
     walk, old, policy, now_ms = edge.after.walk, edge.before.walk, edge.policy, edge.heard.now_ms
     if walk is None:
         listed = edge.after.snapshot
-        over = listed is not None and len(listed.items) > policy.items_max
-        return "published more items than the bound" if over else None
+        over = listed is not None and (
+            len(listed.items) > policy.items_max or size_bytes(listed.items) > policy.bytes_max
+        )
+        return "published more items or bytes than the bound" if over else None
     if len(walk.pages) >= policy.pages_max or walk.count > policy.items_max:
         return f"an open walk of {len(walk.pages)} pages and {walk.count} items"
-    if walk.count != sum(map(len, walk.pages)):
-        return "items were miscounted"
+    if walk.size_bytes > policy.bytes_max:
+        return f"an open walk of {walk.size_bytes} bytes"
+    counted = sum(map(len, walk.pages)), sum(map(size_bytes, walk.pages))
+    if (walk.count, walk.size_bytes) != counted:
+        return "items or bytes were miscounted"
     if edge.requests and walk.request_limit_at_ms != now_ms + policy.request_limit_ms:
         return "the request has another limit than policy says"
     if edge.begins:

@@ -190,7 +190,7 @@ def late(catalog: Catalog, heard: Answer, _: Policy) -> bool:
 
 
 def overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
-    """This page takes the walk over a bound of pages or items. Rule: DISC-16."""
+    """This page takes the walk over a bound of pages, items or bytes. Rule: DISC-16."""
     return not late(catalog, heard, policy) and too_long(open_walk(catalog), heard, policy)
 
 
