@@ -1,16 +1,17 @@
 """One epoch's transport: opened, written to, heard, closed. It decides nothing."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import anyio
 from attrs import frozen
 from mcp.client.session import ClientSession
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types import JSONRPCMessage
 
 from relist import inputs as i
 from relist.inputs import SessionInput
-from relist.values import Failure, Listen, Wire
+from relist.values import Era, Failure, Kind, Listen, Wire
 from relist_mcp.exchange import Exchange, WireId, now_ms
 from relist_mcp.hearing import GivenUp, Hearing
 from relist_mcp.speech import Frame, RequestEffect, Voice
@@ -44,13 +45,26 @@ class Connection:
         self._target = target
         self._voice = voice
         self._host = host
-        self._hearing = Hearing()
+        self._hearing = Hearing(self._unusable)
         self._in_session = False
         self._over = False
         self._scope = anyio.CancelScope()
         self._outbox, self._to_send = anyio.create_memory_object_stream[Frame](OUTBOX_MAX)
         self.tap: Tap | None = None
         self.closed = anyio.Event()
+
+    def _unusable(self, kind: Kind, entry: Mapping[str, object]) -> str | None:
+        """Over modern HTTP a tool whose header annotations are faulty cannot be called.
+
+        Rule: DISC-23, DISC-24.
+        """
+        modern = self._target.wire is Wire.HTTP and self._voice.era is Era.MODERN
+        if kind is not Kind.TOOLS or not modern:
+            return None
+        try:
+            return find_invalid_x_mcp_header(entry.get("inputSchema"))
+        except RecursionError:
+            return "schema is nested too deeply"
 
     async def run(self) -> None:
         """Open the transport, then send what is queued, until it ends or is closed."""

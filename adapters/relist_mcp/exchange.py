@@ -20,13 +20,15 @@ WireId = str | int
 class Exchange:
     """How a POST went: status (None: the network failed), Retry-After, the error object it held.
 
-    ``names_session``: the answer opened a legacy session.
+    ``names_session``: the answer opened a legacy session. ``speaks``: it is of a kind that can carry
+    a message, so that an error frame after it is the server's, and not the SDK's own.
     """
 
     status: int | None
     retry_after_ms: int | None = None
     error: object = None
     names_session: bool = False
+    speaks: bool = True
 
 
 class Ears(Protocol):

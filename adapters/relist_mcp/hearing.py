@@ -19,6 +19,7 @@ from relist.effects import Note
 from relist.messages import (
     NOTICES,
     UPDATED,
+    Exclude,
     Heard,
     is_object,
     notes_on_failure,
@@ -28,6 +29,7 @@ from relist.messages import (
     read_initialization,
     read_page,
     read_updates_acknowledgement,
+    use_all,
 )
 from relist.values import Failure
 from relist_mcp.exchange import Exchange, WireId
@@ -72,7 +74,8 @@ def request_id(effect: RequestEffect | GivenUp) -> str:
 class Hearing:
     """What one transport says, as inputs. Remembers which request each id belongs to."""
 
-    def __init__(self) -> None:
+    def __init__(self, exclude: Exclude = use_all) -> None:
+        self._exclude = exclude
         self._asked: dict[WireId, RequestEffect] = {}
         self._given_up: deque[str] = deque()
         self._exchanges: dict[WireId, Exchange] = {}
@@ -127,8 +130,8 @@ class Hearing:
     def _answer(self, effect: RequestEffect, result: object, now_ms: int) -> i.SessionInput:
         match effect:
             case e.RequestPage():
-                page = read_page(effect.kind, effect.serial, result, canonical, now_ms)
-                return self._noting(page)
+                about = (effect.kind, effect.serial, result)
+                return self._noting(read_page(*about, canonical, now_ms, self._exclude))
             case e.OpenListen():
                 return i.PushEnded(effect.serial, None, now_ms)
             case e.OpenUpdates():
@@ -208,6 +211,8 @@ def _failure(message: JSONRPCError, exchange: Exchange | None) -> Failure:
         if exchange.error is None:
             return Failure("refused", None, exchange.status, exchange.retry_after_ms)
         return read_failure(exchange.error, exchange.status, exchange.retry_after_ms)
+    if not exchange.speaks:
+        return Failure("answer of no use", None, exchange.status)
     if message.error.code == CONNECTION_CLOSED and message.error.message.startswith(_CUT):
         return Failure("stream ended without an answer")
     return read_failure(error)

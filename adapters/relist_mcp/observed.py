@@ -212,13 +212,19 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             line.sever()
 
 
+_MESSAGES = ("application/json", "text/event-stream")
 _KEPT = ("content-type", "retry-after", "date")
 
 
 def _exchange(outcome: _Outcome) -> Exchange:
     response = outcome.response
+    speaks = outcome.status in range(200, 300) and media_type(response) in _MESSAGES
     return Exchange(
-        outcome.status, retry_after_ms(response), outcome.error, SESSION_HEADER in response.headers
+        outcome.status,
+        retry_after_ms(response),
+        outcome.error,
+        SESSION_HEADER in response.headers,
+        speaks,
     )
 
 

@@ -47,6 +47,11 @@ class Voice:
         self._era: Era | None = None
         self._version = ""
 
+    @property
+    def era(self) -> Era | None:
+        """The era in force, once it is known."""
+        return self._era
+
     def settle(self, era: Era | None, version: str) -> None:
         """From now on speak in this era and version. Rule: LIFE-06."""
         self._era, self._version = era, version

@@ -24,6 +24,8 @@ from relist.inputs import (
 from relist.values import CHANNEL_OF, KINDS, Capabilities, Channel, Failure, Item, Kind, Scope
 
 Canonical = Callable[[object], bytes]
+Exclude = Callable[[Kind, Mapping[str, object]], str | None]
+"""Why the transport at hand cannot use an entry; None if it can. Rule: DISC-23, DISC-24."""
 
 REASON_MAX = 200  # characters of a text that reach a Failure or Note
 INTEGER_MAX = 2**53 - 1  # beyond it, JSON numbers mean different things to different readers
@@ -118,9 +120,9 @@ def _notes_on_capabilities(value: object) -> Iterator[Note]:
         if not is_object(capability):
             yield Note("CAP-03", "capability is no object", (name,))
             continue
-        for flag in ("listChanged", "subscribe") if name == "resources" else ("listChanged",):
+        for flag, rule in (("listChanged", "CAP-06"), ("subscribe", "CAP-09")):
             if not isinstance(capability.get(flag, False), bool):
-                yield Note("CAP-08", "flag of a capability is no boolean", (name, flag))
+                yield Note(rule, "flag of a capability is no boolean", (name, flag))
 
 
 def read_versions(result: object) -> tuple[str, ...]:
@@ -244,15 +246,25 @@ def notes_on_failure(failure: Failure) -> tuple[Note, ...]:
     return (Note("FAIL-07", failure.reason, (failure.status,)),) if malformed else ()
 
 
+def use_all(_: Kind, __: Mapping[str, object]) -> None:
+    """No entry is left out for the sake of the transport."""
+
+
 def read_page(
-    kind: Kind, serial: int, result: object, canonical: Canonical, now_ms: int
+    kind: Kind,
+    serial: int,
+    result: object,
+    canonical: Canonical,
+    now_ms: int,
+    exclude: Exclude = use_all,
 ) -> Heard[PageArrived | PageFailed]:
     """The answer to a list request, received at ``now_ms``. Never raises for a peer's fault.
 
     A result of the wrong shape fails the walk, also one that asks for input or is no final one; one
-    bad entry is left out and noted (DISC-25). A null cursor is an absent one.
+    bad entry is left out and noted (DISC-25), as is one that the transport excludes. A null cursor
+    is an absent one.
 
-    Rule: DISC-06, DISC-21, DISC-22, LIFE-42, LIFE-43, TTL-26, TTL-27.
+    Rule: CALL-13, DISC-06, DISC-21, DISC-22, LIFE-42, LIFE-43, OBS-10, TTL-26, TTL-27.
     """
     fault = _fault_of(kind, result)
     if fault is not None or not is_object(result):
@@ -267,10 +279,11 @@ def read_page(
     entries = result[NAMES[kind].field]
     for position, entry in enumerate(entries if is_list(entries) else ()):
         item = _read_item(kind, entry, canonical)
-        if isinstance(item, Item):
+        why = None if isinstance(item, str) or not is_object(entry) else exclude(kind, entry)
+        if isinstance(item, Item) and why is None:
             items.append(item)
         elif len(notes) < NOTES_MAX:
-            notes.append(Note("DISC-25", item, (kind.value, serial, position)))
+            notes.append(_left_out(item, why, kind, serial, position))
     arrived = PageArrived(
         kind,
         serial,
@@ -281,6 +294,14 @@ def read_page(
         now_ms,
     )
     return Heard(arrived, tuple(notes))
+
+
+def _left_out(item: Item | str, why: str | None, kind: Kind, serial: int, position: int) -> Note:
+    """A note on an entry that is no item, or that the transport excludes."""
+    if isinstance(item, str):
+        return Note("DISC-25", item, (kind.value, serial, position))
+    about = (kind.value, serial, item.key[:REASON_MAX], (why or "")[:REASON_MAX])
+    return Note("OBS-10", "entry is of no use on this transport", about)
 
 
 def _fault_of(kind: Kind, result: object) -> str | None:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio.lowlevel
 import pytest
+from mcp_types import JSONRPCResponse
 
 from relist import effects as e
 from relist import inputs as i
@@ -24,9 +25,11 @@ LISTEN = Listen(ListenPhase.ASKED, Carrier.STREAM, TOOLS, frozenset(), 7, None, 
 
 
 @asynccontextmanager
-async def connection(server: Pipe | Web, told: list[SessionInput]) -> AsyncGenerator[Connection]:
+async def connection(
+    server: Pipe | Web, told: list[SessionInput], version: str = LEGACY
+) -> AsyncGenerator[Connection]:
     voice = Voice({"name": "test", "version": "1"}, {})
-    voice.settle(Era.LEGACY, LEGACY)
+    voice.settle(Era.LEGACY if version == LEGACY else Era.MODERN, version)
     host = Host(told.append, anyio.lowlevel.checkpoint, lambda: LISTEN)
     it = Connection(3, server.target, voice, host)
     yield it
@@ -88,3 +91,32 @@ async def test_without_a_session_there_is_no_stream_to_wait_for() -> None:
             it.on_exchange("relist/link/1", Exchange(200, names_session=names_session))
             it.welcome()
         assert [type(heard) for heard in told] == expected
+
+
+BAD = {"type": "object", "properties": {"a": {"type": "array", "x-mcp-header": "A"}}}
+
+
+@pytest.mark.rule("DISC-23")
+@pytest.mark.rule("DISC-24")
+@pytest.mark.parametrize(
+    ("serves", "era", "listed"),
+    [
+        (Web, MODERN, ["good"]),
+        (Web, LEGACY, ["good", "bad"]),
+        (Pipe, MODERN, ["good", "bad"]),
+    ],
+)
+@virtually
+async def test_a_tool_with_a_faulty_header_is_left_out_where_headers_are_sent(
+    serves: Callable[[Brain], Web | Pipe], era: str, listed: list[str]
+) -> None:
+    told: list[SessionInput] = []
+    async with connection(serves(Brain(era)), told, era) as it:
+        it.ask(e.RequestPage(Kind.TOOLS, 1, None))
+        schemas = {"good": {"type": "object"}, "bad": BAD}
+        tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+        answer = JSONRPCResponse(jsonrpc="2.0", id="relist/tools/1", result={"tools": tools})
+        assert it._on_frame(answer)
+    (page,) = told
+    assert isinstance(page, i.PageArrived)
+    assert [item.key for item in page.items] == listed

@@ -1,6 +1,7 @@
 """From JSON to inputs: exact about the shapes that count. Any JSON: ``test_fuzz``."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -369,3 +370,19 @@ def test_an_acknowledgement_grants_what_is_true(
     read = read_acknowledgement(3, params, 7)
     assert read.heard == PushOpened(3, frozenset(granted), 7)
     assert [note.rule for note in read.notes] == ["SUB-06"] * notes
+
+
+@rule("CALL-13")
+@rule("DISC-23")
+@rule("OBS-10")
+def test_what_the_transport_cannot_use_is_left_out_and_named_while_its_neighbours_stay() -> None:
+    def exclude(kind: Kind, entry: Mapping[str, object]) -> str | None:
+        return "x" * 500 if kind is Kind.TOOLS and entry["name"] == "bad" else None
+
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("a", "bad", "c")]
+    page = read_page(Kind.TOOLS, 1, {"tools": tools}, canonical, 7, exclude)
+    assert isinstance(page.heard, PageArrived)
+    assert [item.key for item in page.heard.items] == ["a", "c"]
+    (note,) = page.notes
+    assert note.rule == "OBS-10"
+    assert note.values == ("tools", 1, "bad", "x" * REASON_MAX)
