@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from relist import effects as e
 from relist import inputs as i
 from relist.core import Relist
-from relist.effects import Effect
+from relist.effects import Effect, RequestEffect
 from relist.inputs import SessionInput
 from relist.machine import Hit, Reading
 from relist.policy import Policy
@@ -31,7 +31,7 @@ from relist.session import Session
 from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
 from relist_mcp.connection import Connection, Host
 from relist_mcp.exchange import now_ms
-from relist_mcp.speech import RequestEffect, Voice
+from relist_mcp.speech import Voice
 from relist_mcp.targets import Target
 
 logger = logging.getLogger("relist_mcp")

@@ -10,11 +10,13 @@ from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types import JSONRPCMessage
 
 from relist import inputs as i
+from relist.effects import RequestEffect
 from relist.inputs import SessionInput
+from relist.requests import GivenUp
 from relist.values import Era, Failure, Kind, Listen, Wire
 from relist_mcp.exchange import Exchange, WireId, now_ms
-from relist_mcp.hearing import GivenUp, Hearing
-from relist_mcp.speech import Frame, RequestEffect, Voice
+from relist_mcp.hearing import Hearing
+from relist_mcp.speech import Frame, Voice
 from relist_mcp.tap import Tap
 from relist_mcp.targets import Target
 

@@ -20,8 +20,8 @@ WireId = str | int
 class Exchange:
     """How a POST went: status (None: the network failed), Retry-After, the error object it held.
 
-    ``names_session``: the answer opened a legacy session. ``speaks``: it can carry a message, so that
-    an error frame after it is the server's, and not the SDK's own.
+    ``names_session``: the answer opened a legacy session. ``speaks``: it can carry a message, so an
+    error frame after it is the server's, and not the SDK's own.
     """
 
     status: int | None

@@ -17,18 +17,9 @@ from mcp_types import (
 )
 
 from relist import effects as e
-from relist.messages import FILTERS, NAMES
-from relist.values import Channel, Era
-
-RequestEffect = (
-    e.RequestPage
-    | e.RequestDiscover
-    | e.RequestInitialize
-    | e.OpenListen
-    | e.OpenUpdates
-    | e.RequestSubscribe
-    | e.RequestUnsubscribe
-)
+from relist.effects import RequestEffect
+from relist.requests import Client, request_of
+from relist.values import Era
 
 
 class Frame(NamedTuple):
@@ -82,38 +73,15 @@ class Voice:
 
     def request(self, request_id: str, effect: RequestEffect) -> Frame:
         """The request that an effect asks for. Rule: LIFE-01, SUB-02, SUB-03."""
+        method, params = request_of(effect, Client(self._client_info, self._capabilities))
         match effect:
             case e.RequestDiscover():
-                method, version = "server/discover", effect.version
-                params: dict[str, Any] = {"_meta": self.meta(version)}
-                headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
+                params["_meta"] = self.meta(effect.version)
+                headers = {MCP_PROTOCOL_VERSION_HEADER: effect.version, MCP_METHOD_HEADER: method}
             case e.RequestInitialize():
-                method, headers = "initialize", dict[str, str]()
-                params = {
-                    "protocolVersion": effect.version,
-                    "capabilities": self._capabilities,
-                    "clientInfo": self._client_info,
-                }
-            case e.OpenListen():
-                method = "subscriptions/listen"
-                wanted = {
-                    FILTERS[topic]: True for topic in effect.topics if isinstance(topic, Channel)
-                }
-                params, headers = self.envelope(method, {"notifications": wanted})
-            case e.OpenUpdates():
-                method = "subscriptions/listen"
-                uris = {"resourceSubscriptions": sorted(effect.uris)}
-                params, headers = self.envelope(method, {"notifications": uris})
-            case e.RequestSubscribe():
-                method = "resources/subscribe"
-                params, headers = self.envelope(method, {"uri": effect.uri})
-            case e.RequestUnsubscribe():
-                method = "resources/unsubscribe"
-                params, headers = self.envelope(method, {"uri": effect.uri})
-            case e.RequestPage():
-                method = NAMES[effect.kind].method
-                cursor = {} if effect.cursor is None else {"cursor": effect.cursor}
-                params, headers = self.envelope(method, cursor)
+                headers = {}
+            case _:
+                params, headers = self.envelope(method, params)
         body: dict[str, Any] = {"params": params} if params else {}
         return Frame(JSONRPCRequest(jsonrpc="2.0", id=request_id, method=method, **body), headers)
 

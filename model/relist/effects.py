@@ -168,6 +168,15 @@ class ContentUncovered:
     uris: frozenset[str]
 
 
+RequestEffect = (
+    RequestPage
+    | RequestDiscover
+    | RequestInitialize
+    | OpenListen
+    | OpenUpdates
+    | RequestSubscribe
+    | RequestUnsubscribe
+)
 CatalogEffect = RequestPage | AbandonWalk | Publish | Withdraw | DoubtList | NeedCredentials | Note
 LinkEffect = (
     OpenTransport

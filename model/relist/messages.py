@@ -32,13 +32,13 @@ INTEGER_MAX = 2**53 - 1  # beyond it, JSON numbers mean different things to diff
 VERSIONS_MAX = 64  # versions of one list that are looked at
 NOTES_MAX = 8  # notes about one message
 
-HeardT = TypeVar("HeardT")
+HeardT_co = TypeVar("HeardT_co", covariant=True)
 
 
-class Heard(NamedTuple, Generic[HeardT]):
+class Heard(NamedTuple, Generic[HeardT_co]):
     """A message as an input, and what is worth noting about it."""
 
-    heard: HeardT
+    heard: HeardT_co
     notes: tuple[Note, ...]
 
 

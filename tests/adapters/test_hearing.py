@@ -13,9 +13,10 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from relist import effects as e
 from relist import inputs as i
+from relist.requests import id_of
 from relist.values import NO_CAPABILITIES, Channel, Failure, Kind
 from relist_mcp.exchange import Exchange, retry_after_ms
-from relist_mcp.hearing import Hearing, canonical, request_id
+from relist_mcp.hearing import Hearing, canonical
 
 REQUESTS: list[Any] = [
     e.RequestPage(Kind.TOOLS, 3, None),
@@ -28,7 +29,7 @@ REQUESTS: list[Any] = [
     e.RequestUnsubscribe(8, "file:///one"),
 ]
 UNASKED = i.NoticeHeard | i.PushOpened | i.UpdatesOpened | i.UpdateHeard
-IDS = [request_id(effect) for effect in REQUESTS]
+IDS = [id_of(effect) for effect in REQUESTS]
 
 WORDS = st.sampled_from(
     [
@@ -115,7 +116,7 @@ def test_nothing_that_a_peer_says_raises(
 @pytest.mark.parametrize("effect", REQUESTS)
 def test_an_answer_comes_once(effect: Any) -> None:
     hearing = asked()
-    answer = frame(id=request_id(effect), error={"code": -32603, "message": "no"})
+    answer = frame(id=id_of(effect), error={"code": -32603, "message": "no"})
     heard = hearing.hear(answer, 0)
     assert heard is not None
     assert heard.serial == effect.serial  # type: ignore[union-attr]

@@ -6,8 +6,9 @@ import pytest
 from mcp_types import JSONRPCRequest
 
 from relist import effects as e
+from relist.effects import RequestEffect
 from relist.values import Channel, Era, Kind
-from relist_mcp.speech import Frame, RequestEffect, Voice
+from relist_mcp.speech import Frame, Voice
 from support.brain import LEGACY, MODERN
 
 rule = pytest.mark.rule
