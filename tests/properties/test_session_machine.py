@@ -148,8 +148,28 @@ class SessionMachine(RuleBasedStateMachine):
 
     @family
     def read(self, choice: int) -> None:
-        """Somebody needs a list."""
+        """Somebody needs a list, or begins a new task."""
         self.play.act_in("read", choice)
+
+    @family
+    def adopt(self, choice: int) -> None:
+        """The host gives a published list to its model."""
+        self.play.act_in("adopt", choice)
+
+    @family
+    def subscribe(self, choice: int) -> None:
+        """Somebody wants to hear of a single resource, or does not any more."""
+        self.play.act_in("subscribe", choice)
+
+    @family
+    def update(self, choice: int) -> None:
+        """News of a single resource, for this client or for another."""
+        self.play.act_in("update", choice)
+
+    @family
+    def offer(self, choice: int) -> None:
+        """The server has a kind no more, or has it again, and tells nobody."""
+        self.play.act_in("offer", choice)
 
     @family
     def verify(self, choice: int) -> None:

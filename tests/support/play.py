@@ -28,6 +28,7 @@ from support.stage import LIFETIME_MS, SETTINGS, Asked, Frame, Setting, Stage, V
 __all__ = ["FAMILIES", "SETTINGS", "Action", "Play", "Setting", "Violation"]
 
 BUDGET = 600
+URIS = ("a:1", "a:2")
 
 
 class Action(NamedTuple):
@@ -142,6 +143,13 @@ class Play(Stage):
                 server.pushing = server.capabilities().channels & effect.topics
                 server.subscription = effect.serial
                 return i.PushOpened(effect.serial, server.pushing, 0)
+            case e.OpenUpdates():
+                if not asked.alive:
+                    return None
+                server.updates = effect.serial
+                return i.UpdatesOpened(effect.serial, effect.uris, 0)
+            case e.RequestSubscribe() | e.RequestUnsubscribe():
+                return i.SubscribeAnswered(effect.serial, None, 0)
 
     def _deliverable(self) -> list[Frame]:
         """A pipe keeps order; what is left over from an earlier one comes when it comes."""
@@ -180,6 +188,11 @@ class Play(Stage):
                 yield i.InitializeFailed(effect.serial, TRANSIENT, 0)
             case e.OpenListen() if asked.alive:
                 yield i.PushEnded(effect.serial, TRANSIENT, 0)
+            case e.OpenUpdates() if asked.alive:
+                yield i.UpdatesEnded(effect.serial, TRANSIENT, 0)
+            case e.RequestSubscribe() | e.RequestUnsubscribe():
+                yield i.SubscribeAnswered(effect.serial, TRANSIENT, 0)
+                yield i.SubscribeAnswered(effect.serial, METHOD_NOT_FOUND, 0)
             case _:
                 pass
 
@@ -187,6 +200,17 @@ class Play(Stage):
         """The request fails, and the client learns of it when the frame arrives."""
         self.asked.remove(asked)
         self.wire.append(Frame(asked.epoch, heard))
+
+    # --- what is offered --------------------------------------------------------------------------
+
+    def offers(self) -> Iterator[Action]:
+        if self.setting.modern:  # a legacy server is asked once
+            for kind in (None, Kind.PROMPTS, Kind.TOOLS):
+                yield Action(self.offer, (kind,))
+
+    def offer(self, lacks: Kind | None) -> None:
+        """From now on the server declares all kinds but this one. Nobody is told."""
+        self.server.lacks = lacks
 
     # --- lists change -----------------------------------------------------------------------------
 
@@ -300,6 +324,8 @@ class Play(Stage):
             yield Action(self.drop)
         if self.server.subscription is not None:
             yield Action(self.cut)
+        if self.server.updates is not None:
+            yield Action(self.cut_updates)
         yield from self._streams()
         if link.phase is LinkPhase.LIVE and not self.setting.modern:
             yield Action(self.expire)
@@ -339,6 +365,13 @@ class Play(Stage):
         self.server.silence()
         self.wire.append(Frame(self.session.link.epoch, i.PushEnded(serial, None, 0)))
 
+    def cut_updates(self) -> None:
+        """The subscription for single resources ends."""
+        assert self.server.updates is not None
+        ended = i.UpdatesEnded(self.server.updates, None, 0)
+        self.server.updates = None
+        self.wire.append(Frame(self.session.link.epoch, ended))
+
     def open_stream(self) -> None:
         """The legacy GET stream stands (again)."""
         self.server.pushing = self.server.capabilities().channels
@@ -348,8 +381,10 @@ class Play(Stage):
 
     # --- the caller -------------------------------------------------------------------------------
 
-    def reads(self) -> Iterable[Action]:
-        return (Action(self.read, (kind,)) for kind in KINDS)
+    def reads(self) -> Iterator[Action]:
+        for kind in KINDS:
+            yield Action(self.read, (kind,))
+        yield Action(self.begin_task)
 
     def verifications(self) -> Iterable[Action]:
         return (Action(self.verify, (kind,)) for kind in KINDS)
@@ -362,12 +397,31 @@ class Play(Stage):
             for generation in {1, catalog.generation} if catalog.generation else ():
                 yield Action(self.prove, (catalog.kind, generation))
 
+    def adoptions(self) -> Iterator[Action]:
+        for catalog in self.session.catalogs:
+            if catalog.generation:
+                yield Action(self.adopt, (catalog.kind, catalog.generation))
+
+    def subscriptions(self) -> Iterator[Action]:
+        for wish in (i.SubscribeWanted, i.UnsubscribeWanted):
+            for uri in URIS:
+                yield Action(self.subscribe, (wish, uri))
+
+    def updates(self) -> Iterator[Action]:
+        for tag in (self.server.updates, 0, None):
+            for uri in URIS:
+                yield Action(self.update, (uri, tag))
+
     def renewals(self) -> Iterable[Action]:
         return (Action(self.credentials),)
 
     def read(self, kind: Kind) -> None:
         """Somebody needs the list."""
         self.hear(i.ReadWanted(kind, self.now_ms))
+
+    def begin_task(self) -> None:
+        """A new task begins."""
+        self.hear(i.TaskBegan(self.now_ms))
 
     def verify(self, kind: Kind) -> None:
         """A call waits for the list to be verified."""
@@ -380,6 +434,18 @@ class Play(Stage):
     def prove(self, kind: Kind, generation: int) -> None:
         """A call planned on this list was rejected in a way that proves it stale."""
         self.hear(i.StalenessProved(kind, generation, self.now_ms))
+
+    def adopt(self, kind: Kind, generation: int) -> None:
+        """The host gives its model what is published, in part."""
+        self.hear(i.SurfaceAdopted(kind, generation, 0, self.now_ms))
+
+    def subscribe(self, wish: type[i.SubscribeWanted | i.UnsubscribeWanted], uri: str) -> None:
+        """Somebody wants to hear of a resource, or nobody does any more."""
+        self.hear(wish(uri, self.now_ms))
+
+    def update(self, uri: str, tag: int | None) -> None:
+        """News of a resource arrives, perhaps for somebody else."""
+        self.hear(i.UpdateHeard(uri, tag, self.now_ms))
 
     def credentials(self) -> None:
         """New credentials: of the same partition, of another, of the same, of the first again."""
@@ -416,8 +482,9 @@ class Play(Stage):
     def settle(self) -> None:
         """``converges``: the server is quiet and fair from now on; all lists become its own.
 
-        Parked catalogs get other credentials; an uncovered list gets a read after its lifetime;
-        a kind whose method the server denied stays unsupported until the next connection.
+        Parked catalogs get other credentials; an uncovered list gets a read after its lifetime, and
+        one more, since the first may bring to light that the server offers something else by now. A
+        kind whose method the server denied stays unsupported until the next connection.
         """
         self.server.chatty = False
         for kind, listed in self.server.listed.items():
@@ -429,9 +496,9 @@ class Play(Stage):
             self.credentials()
             self._drain()
         self.now_ms += LIFETIME_MS + 1
-        for kind in KINDS:
+        for kind in (*KINDS, *KINDS):
             self.read(kind)
-        self._drain()
+            self._drain()
         for catalog in self.session.catalogs:
             if catalog.phase is Phase.UNSUPPORTED:
                 continue
@@ -478,6 +545,7 @@ FAMILIES = {
     "foreign_notice": Family(1, Play.foreign_notices),
     "again": Family(1, Play.repetitions),
     "turn": Family(1, Play.turns),
+    "offer": Family(1, Play.offers),
     "endless": Family(1, Play.endings),
     "fail": Family(1, Play.failures),
     "lose": Family(1, Play.breaks),
@@ -486,6 +554,9 @@ FAMILIES = {
     "refresh": Family(1, Play.refreshes),
     "prove": Family(1, Play.proofs),
     "credentials": Family(1, Play.renewals),
+    "adopt": Family(1, Play.adoptions),
+    "subscribe": Family(1, Play.subscriptions),
+    "update": Family(1, Play.updates),
     "expire": Family(1, Play.lifetimes),
     "wait": Family(2, Play.pauses),
 }

@@ -68,17 +68,19 @@ class Server:
     declares_push: bool
     ttl_ms: int | None = None
     scope: Scope = Scope.PUBLIC
-    lacks: Kind | None = None
+    lacks: Kind | None = None  # a kind that it does not declare
     listed: dict[Kind, Listed] = field(factory=lambda: dict.fromkeys(KINDS, Listed()))
     pushing: frozenset[Channel] = frozenset()
     subscription: int | None = None
+    updates: int | None = None  # the subscription for single resources
     chatty: bool = False  # it notifies from its list handler, whether or not anything changed
 
     def capabilities(self) -> Capabilities:
         """All kinds but the one that this server does not have."""
         kinds = frozenset(kind for kind in KINDS if kind is not self.lacks)
         channels = frozenset(CHANNEL_OF[kind] for kind in kinds)
-        return Capabilities(kinds, channels if self.declares_push else frozenset())
+        pushes = self.declares_push
+        return Capabilities(kinds, channels if pushes else frozenset(), subscribe=pushes)
 
     def answer(self, asked: RequestPage, now_ms: int) -> i.PageArrived | i.PageFailed:
         """The page as it is now, whatever it was when the walk began. ``now_ms``: of receipt."""
@@ -96,5 +98,5 @@ class Server:
         )
 
     def silence(self) -> None:
-        """Nobody is told of anything any more."""
+        """Nobody is told of changed lists any more."""
         self.pushing, self.subscription = frozenset(), None

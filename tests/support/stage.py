@@ -4,8 +4,9 @@ Each step is checked: each edge of each catalog and of the session against ``rel
 what needs the other side (is a fresh list the server's?) here. A broken promise raises Violation.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -29,6 +30,9 @@ POLICY = Policy(
     spoiled_in_row_max=2,
     gap_max_ms=2_000,
     unvouched_lifetime_ms=LIFETIME_MS,
+    task_max_age_ms=LIFETIME_MS,
+    discovery_lifetime_ms=LIFETIME_MS,
+    discovery_gap_ms=100,
 )
 
 
@@ -68,12 +72,24 @@ SETTINGS = (
 )
 
 
+Request = (
+    e.OpenTransport
+    | e.RequestDiscover
+    | e.RequestInitialize
+    | e.RequestPage
+    | e.OpenListen
+    | e.OpenUpdates
+    | e.RequestSubscribe
+    | e.RequestUnsubscribe
+)
+
+
 @frozen
 class Asked:
     """A request that the server has not answered; ``alive``: the client still waits for it."""
 
     epoch: int
-    effect: e.OpenTransport | e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
+    effect: Request
     alive: bool = True
 
 
@@ -137,35 +153,40 @@ class Stage:
         match effect:
             case e.OpenTransport():
                 self.asked.append(Asked(effect.epoch, effect))
-            case e.RequestPage() | e.RequestDiscover() | e.RequestInitialize() | e.OpenListen():
-                self.asked.append(Asked(epoch, effect))
             case e.CloseTransport():
                 self.sever(effect.epoch)
-            case e.AbandonWalk():
-                self._bury(
-                    lambda asked: (
-                        isinstance(asked, e.RequestPage)
-                        and (asked.kind, asked.serial) == (effect.kind, effect.serial)
-                    )
-                )
-            case e.CancelListen():
-                self._bury(
-                    lambda asked: isinstance(asked, e.OpenListen) and asked.serial == effect.serial
-                )
-                if self.server.subscription == effect.serial:
-                    self.server.silence()
             case e.SendInitialized() if self.setting.wire is Wire.PIPE:
                 self.server.pushing = self.server.capabilities().channels
+            case e.AbandonWalk():
+                self._bury(effect.serial, e.RequestPage, effect.kind)
+            case e.CancelSubscribe():
+                self._bury(effect.serial, e.RequestSubscribe | e.RequestUnsubscribe)
+            case e.CancelUpdates():
+                self._bury(effect.serial, e.OpenUpdates)
+                if self.server.updates == effect.serial:
+                    self.server.updates = None
+            case e.CancelListen():
+                self._bury(effect.serial, e.OpenListen)
+                if self.server.subscription == effect.serial:
+                    self.server.silence()
+            case _ if isinstance(effect, Request):
+                self.asked.append(Asked(epoch, effect))
             case _:
                 pass
 
-    def _bury(self, which: Callable[[object], bool]) -> None:
-        """Nobody waits for these any more; a server may answer them all the same."""
-        self.asked = [evolve(a, alive=False) if which(a.effect) else a for a in self.asked]
+    def _bury(self, serial: int, what: Any, kind: Kind | None = None) -> None:
+        """Nobody waits for this any more; a server may answer it all the same."""
+
+        def meant(request: Any) -> bool:
+            same = isinstance(request, what) and request.serial == serial
+            return same and kind in (None, getattr(request, "kind", None))
+
+        self.asked = [evolve(a, alive=False) if meant(a.effect) else a for a in self.asked]
 
     def sever(self, epoch: int) -> None:
         """The transport of this epoch is gone. Answers may still drip out, untagged notices not."""
         self.server.silence()
+        self.server.updates = None
         self.asked = [evolve(a, alive=False) if a.epoch == epoch else a for a in self.asked]
         self.wire = [frame for frame in self.wire if not self._dies(frame, epoch)]
 

@@ -347,7 +347,7 @@ def bounded_traffic(edge: Edge) -> str | None:
     if not isinstance(heard, _CAUSES):
         return f"a walk begins on {type(heard).__name__}"
     due_at_ms = before.pacing.due_at_ms
-    backing_off = before.pacing.failures and (due_at_ms is None or heard.now_ms < due_at_ms)
+    backing_off = before.pacing.failures and due_at_ms is not None and heard.now_ms < due_at_ms
     if isinstance(heard, i.VerificationWanted) and before.doubt and backing_off:
         return "a call broke the failure backoff"
     if isinstance(heard, i.TimePassed) and (due_at_ms is None or heard.now_ms < due_at_ms):
