@@ -32,6 +32,7 @@ from relist.messages import (
     read_failure,
     read_initialization,
     read_page,
+    read_updates_acknowledgement,
 )
 from relist.policy import Policy
 from relist.rules import guards, walk
@@ -44,10 +45,13 @@ from support.wild import WildPeer, canonical
 # --- one message ----------------------------------------------------------------------------------
 
 OBJECT: Any = {"type": "object"}
+SAFE = {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX}
+FLAG = {"type": "boolean"}
 CAPABILITIES = OBJECT | {
     "properties": {
-        names.capability: OBJECT | {"properties": {"listChanged": {"type": "boolean"}}}
-        for names in NAMES.values()
+        "tools": OBJECT | {"properties": {"listChanged": FLAG}},
+        "prompts": OBJECT | {"properties": {"listChanged": FLAG}},
+        "resources": OBJECT | {"properties": {"listChanged": FLAG, "subscribe": FLAG}},
     }
 }
 DISCOVERY = OBJECT | {
@@ -60,15 +64,24 @@ DISCOVERY = OBJECT | {
         },
         "capabilities": CAPABILITIES,
         "resultType": {"const": "complete"},
+        "ttlMs": {"anyOf": [SAFE, {"type": "null"}]},
     },
 }
 GREETING = OBJECT | {
     "required": ["protocolVersion", "capabilities"],
     "properties": {"protocolVersion": {"type": "string"}, "capabilities": CAPABILITIES},
 }
-GRANTS = OBJECT | {"properties": {name: {"type": "boolean"} for name in FILTERS.values()}}
+GRANTS = OBJECT | {"properties": dict.fromkeys(FILTERS.values(), FLAG)}
+URIS = {"type": "array", "items": {"type": "string"}}
+GRANTED_URIS = OBJECT | {
+    "required": ["resourceSubscriptions"],
+    "properties": {"resourceSubscriptions": URIS},
+}
+UPDATES = OBJECT | {
+    "required": ["notifications"],
+    "properties": {"notifications": GRANTED_URIS},
+}
 ACKNOWLEDGEMENT = OBJECT | {"required": ["notifications"], "properties": {"notifications": GRANTS}}
-SAFE = {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX}
 VERSIONS = OBJECT | {
     "required": ["supported"],
     "properties": {"supported": {"type": "array", "contains": {"type": "string"}}},
@@ -139,6 +152,12 @@ MESSAGES = (
         ACKNOWLEDGEMENT,
         lambda params: read_acknowledgement(1, params, 0).notes,
     ),
+    Message(
+        "acknowledgement of updates",
+        anything.acknowledgements(),
+        UPDATES,
+        lambda params: read_updates_acknowledgement(1, params, 0).notes,
+    ),
     Message("error", anything.errors(), ERROR, lambda error: notes_on_failure(read_failure(error))),
 )
 
@@ -168,11 +187,11 @@ ITEM = 150  # bytes that pickling adds to an item
 def size_max(policy: Policy) -> int:
     """The most bytes that a pickled session of this policy has.
 
-    Each kind holds a published list, a candidate, an open walk and a cursor; a character of a key
-    or cursor may take four bytes.
+    Each kind holds a published list, a candidate, an open walk, a cursor, and the list that was
+    adopted; a character of a key or cursor may take four bytes. The rest is the caller's.
     """
     one_list = 4 * policy.bytes_max + ITEM * policy.items_max
-    return BASE + len(KINDS) * (3 * one_list + 4 * policy.bytes_max)
+    return BASE + len(KINDS) * (4 * one_list + 4 * policy.bytes_max)
 
 
 class Measured(WildPeer):

@@ -5,8 +5,8 @@ it. Each relation says in its docstring what differs between the two runs. At th
 to bite: with one rule of the law altered, it does not hold.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, get_args
 
 import pytest
 from attrs import evolve, frozen
@@ -14,29 +14,19 @@ from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import relist.session
 from relist import inputs as i
-from relist import machine
-from relist.effects import Note
+from relist.effects import Effect, Note, UpdatesEffect
 from relist.inputs import PageArrived, SessionInput
-from relist.paging import Listing, add_page, join
-from relist.policy import Policy
-from relist.rules import doubt, guards, walk
-from relist.rules.base import Step
 from relist.session import Session, deadline_ms, receive
 from relist.values import (
     CHANNEL_OF,
     CHANNELS,
     KINDS,
-    Catalog,
     Channel,
-    Items,
     Kind,
     Phase,
-    Scope,
-    Walk,
 )
-from support import altered
+from support import relation_faults as faults
 from support.halves import Halved, joined
 from support.relations import (
     Wording,
@@ -202,8 +192,12 @@ def swapped_kinds(setting: Setting, choices: bytes, swap: dict[Kind, Kind]) -> N
 
 
 def _in_order(session: Session) -> Session:
-    order = sorted(session.catalogs, key=lambda catalog: KINDS.index(catalog.kind))
-    return evolve(session, catalogs=tuple(order))
+    pairs = sorted(
+        zip(session.catalogs, session.adopted, strict=True),
+        key=lambda pair: KINDS.index(pair[0].kind),
+    )
+    catalogs, adopted = zip(*pairs, strict=True)
+    return evolve(session, catalogs=catalogs, adopted=adopted)
 
 
 @pytest.mark.rule("STATE-05")
@@ -255,6 +249,41 @@ def _rank(heard: Any, order: list[Kind]) -> int:
 @given(**ORDERS)
 def test_interleaving_kinds(setting: Setting, choices: bytes, order: list[Kind]) -> None:
     other_interleaving(setting, choices, order)
+
+
+# --- what concerns no list ------------------------------------------------------------------------
+
+APART = (*get_args(i.UpdatesWish), *get_args(i.UpdatesAnswer), i.SurfaceAdopted)
+OF_UPDATES = tuple(set(get_args(UpdatesEffect)) - {Note})
+
+
+def without_what_concerns_no_list(setting: Setting, choices: bytes) -> None:
+    """Subscriptions to single resources, their news, and what hosts hand out, leave lists alone.
+
+    A run without them has the same catalogs, link and list channel, and the same effects but those
+    of the subscriptions.
+    """
+    script = recorded(setting, choices)
+    session = script.first()
+    for step in run_of(script):
+        if isinstance(step.heard, APART):
+            assert all(isinstance(told, (*OF_UPDATES, Note)) for told in step.effects)
+            continue
+        session, effects = receive(session, step.heard, script.policy)
+        assert _of_lists(effects) == _of_lists(step.effects), step.heard
+        same = (session.link, session.listen, session.catalogs)
+        assert same == (step.after.link, step.after.listen, step.after.catalogs), step.heard
+
+
+def _of_lists(effects: Iterable[Effect]) -> list[Effect]:
+    return [effect for effect in effects if not isinstance(effect, OF_UPDATES)]
+
+
+@pytest.mark.rule("RES-01")
+@pytest.mark.rule("RES-02")
+@given(**PLAYS)
+def test_leaving_out_what_concerns_no_list(setting: Setting, choices: bytes) -> None:
+    without_what_concerns_no_list(setting, choices)
 
 
 # --- notices --------------------------------------------------------------------------------------
@@ -346,103 +375,22 @@ class Fault:
     name: str
     relation: Callable[..., None]
     given: dict[str, st.SearchStrategy[Any]]
-    seed: Callable[[pytest.MonkeyPatch], None]
-
-
-def _ruled(**rules: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Sessions whose catalogs have these rules."""
-    return lambda patch: patch.setattr(relist.session, "step", altered.altered(rules))
-
-
-def _hearing(mishear: Callable[[Catalog, Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Sessions whose catalogs hear something else than was said."""
-
-    def step(catalog: Catalog, heard: Any, policy: Policy) -> Any:
-        return machine.step(catalog, mishear(catalog, heard), policy)
-
-    return lambda patch: patch.setattr(relist.session, "step", step)
-
-
-def _joining(wrong: Callable[[tuple[Items, ...]], Listing]) -> Callable[[pytest.MonkeyPatch], None]:
-    def seed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(walk, "join", wrong)
-        patch.setattr(guards, "join", wrong)
-
-    return seed
-
-
-def _forgetting(**what: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Walks that know nothing of their earlier pages in this respect."""
-
-    def add(walk: Walk, *args: Any, **more: Any) -> Walk:
-        return add_page(evolve(walk, **what), *args, **more)
-
-    return lambda patch: patch.setattr(walk, "add_page", add)
-
-
-def _no_empty_cursor(_: Catalog, heard: Any) -> Any:
-    empty = isinstance(heard, PageArrived) and heard.next_cursor == ""
-    return evolve(heard, next_cursor=None) if empty else heard
-
-
-def _only_rising_cursors(catalog: Catalog, heard: Any) -> Any:
-    if isinstance(heard, PageArrived) and heard.next_cursor and catalog.walk:
-        falls = catalog.walk.cursor is not None and heard.next_cursor < catalog.walk.cursor
-        return evolve(heard, next_cursor=None) if falls else heard
-    return heard
-
-
-def _sorted(pages: tuple[Items, ...]) -> Listing:
-    items, ambiguous = join(pages)
-    return Listing(tuple(sorted(items, key=lambda item: item.key)), ambiguous)
-
-
-def _caseless(pages: tuple[Items, ...]) -> Listing:
-    items, ambiguous = join(pages)
-    return Listing(tuple({item.key.lower(): item for item in items}.values()), ambiguous)
-
-
-def _deaf_templates(catalog: Catalog, heard: Any, policy: Policy, to: Phase) -> Any:
-    spoil = walk.nothing if catalog.kind is Kind.TEMPLATES else doubt.spoil_noticed
-    return spoil(catalog, heard, policy, to)
-
-
-def _counted(catalog: Catalog, heard: Any, policy: Policy, to: Phase) -> Any:
-    state, effects = doubt.spoil_noticed(catalog, heard, policy, to)
-    exponent = policy.longer_gap(state.pacing.gap_exponent)
-    return Step(evolve(state, pacing=evolve(state.pacing, gap_exponent=exponent)), effects)
-
-
-def _on_a_grid(catalog: Catalog, heard: Any, policy: Policy, to: Phase) -> Any:
-    state, effects = doubt.doubt_noticed(catalog, heard, policy, to)
-    due_at_ms = (state.pacing.due_at_ms or 0) // 100 * 100
-    return Step(evolve(state, pacing=evolve(state.pacing, due_at_ms=due_at_ms)), effects)
-
-
-def _one_counter(patch: pytest.MonkeyPatch) -> None:
-    """Serials are counted over all kinds together."""
-    hear = relist.session._Run.catalog
-
-    def catalog(run: Any, kind: Kind, heard: Any) -> None:
-        index, newest = KINDS.index(kind), max(catalog.serial for catalog in run._catalogs)
-        run._catalogs[index] = evolve(run._catalogs[index], serial=newest)
-        hear(run, kind, heard)
-
-    patch.setattr(relist.session._Run, "catalog", catalog)
+    seed: faults.Seed
 
 
 FAULTS = (
-    Fault("windows end on a grid", shifted_clock, SHIFTS, _ruled(doubt_noticed=_on_a_grid)),
-    Fault("the empty cursor ends a walk", renamed_cursors, RENAMED, _hearing(_no_empty_cursor)),
-    Fault("cursors must rise", renamed_cursors, RENAMED, _hearing(_only_rising_cursors)),
-    Fault("lists are sorted", renamed_keys, RENAMED, _joining(_sorted)),
-    Fault("keys have no case", renamed_keys, RENAMED, _joining(_caseless)),
-    Fault("templates are not told", swapped_kinds, SWAPS, _ruled(spoil_noticed=_deaf_templates)),
-    Fault("kinds share a counter", other_interleaving, ORDERS, _one_counter),
-    Fault("notices are counted", doubled_notices, PLAYS, _ruled(spoil_noticed=_counted)),
-    Fault("windows move", further_notices, PLAYS, _ruled(**altered.MOVED_WINDOW)),
-    Fault("the last lifetime counts", split_pages, SPLITS, _forgetting(expires_at_ms=None)),
-    Fault("the last scope counts", split_pages, SPLITS, _forgetting(scope=Scope.PUBLIC)),
+    Fault("windows end on a grid", shifted_clock, SHIFTS, faults.WINDOWS_ON_A_GRID),
+    Fault("the empty cursor ends a walk", renamed_cursors, RENAMED, faults.EMPTY_CURSOR_ENDS),
+    Fault("cursors must rise", renamed_cursors, RENAMED, faults.CURSORS_MUST_RISE),
+    Fault("lists are sorted", renamed_keys, RENAMED, faults.LISTS_ARE_SORTED),
+    Fault("keys have no case", renamed_keys, RENAMED, faults.KEYS_HAVE_NO_CASE),
+    Fault("templates are not told", swapped_kinds, SWAPS, faults.TEMPLATES_ARE_NOT_TOLD),
+    Fault("kinds share a counter", other_interleaving, ORDERS, faults.one_counter),
+    Fault("updates are notices", without_what_concerns_no_list, PLAYS, faults.updates_are_notices),
+    Fault("notices are counted", doubled_notices, PLAYS, faults.NOTICES_ARE_COUNTED),
+    Fault("windows move", further_notices, PLAYS, faults.WINDOWS_MOVE),
+    Fault("the last lifetime counts", split_pages, SPLITS, faults.LAST_LIFETIME_COUNTS),
+    Fault("the last scope counts", split_pages, SPLITS, faults.LAST_SCOPE_COUNTS),
 )
 
 

@@ -43,12 +43,13 @@ def _deep(depth: int) -> Any:
     return value
 
 
+LONG = st.integers(0, 10**6).map(lambda size: "x" * size)
 WILD = _json(
     SCALARS
     | st.floats()
     | st.sampled_from([16, 20, 400, 4_000]).map(lambda digits: 10**digits)
     | st.characters(categories=["Cs"])
-    | st.integers(1, 10**6).map(lambda size: "x" * size)
+    | LONG
     | st.integers(1, 200).map(_deep),
     6,
 )
@@ -64,11 +65,10 @@ def pages(kind: Kind, any_: Any_ = JSON) -> Any_:
     entry = right | st.fixed_dictionaries({names.key: keys}, optional={"inputSchema": any_}) | any_
     many = st.builds(_entries, st.just(kind), st.integers(0, 30), st.integers(0, 10**5))
     none = st.integers(0, 30).map(lambda count: [None] * count)
-    long = st.integers(0, 10**6).map(lambda size: "c" * size)
     return st.fixed_dictionaries(
         {names.field: many | none | st.lists(entry, max_size=4)},
         optional={
-            "nextCursor": long | st.text(max_size=3) | any_,
+            "nextCursor": LONG | st.text(max_size=3) | any_,
             "ttlMs": st.integers(-1, 10**6) | any_,
             "cacheScope": st.sampled_from(["public", "private"]) | any_,
             "resultType": st.just("complete"),
@@ -83,7 +83,7 @@ def _entries(kind: Kind, count: int, padding: int) -> Any:
 
 def capabilities(any_: Any_ = JSON) -> Any_:
     """Capabilities that are nearly right."""
-    flagged = st.fixed_dictionaries({}, optional={"listChanged": FLAGS})
+    flagged = st.fixed_dictionaries({}, optional={"listChanged": FLAGS, "subscribe": FLAGS})
     names = dict.fromkeys(NAMES[kind].capability for kind in KINDS)
     return st.fixed_dictionaries({}, optional=dict.fromkeys([*names, "logging"], flagged | any_))
 
@@ -97,6 +97,7 @@ def discoveries(version: str, any_: Any_ = JSON) -> Any_:
             "supportedVersions": versions,
             "capabilities": capabilities(any_) | any_,
             "resultType": st.just("complete") | any_,
+            "ttlMs": st.integers(-1, 10**6) | any_,
         },
     )
 
@@ -110,7 +111,9 @@ def greetings(version: str, any_: Any_ = JSON) -> Any_:
 
 def acknowledgements(any_: Any_ = JSON) -> Any_:
     """Params of an acknowledgement that are nearly right."""
-    grants = st.fixed_dictionaries({}, optional=dict.fromkeys(FILTERS.values(), FLAGS | any_))
+    flags = dict.fromkeys(FILTERS.values(), FLAGS | any_)
+    uris = st.lists(st.sampled_from(["a:1", "a:2"]) | any_, max_size=3) | any_
+    grants = st.fixed_dictionaries({}, optional={**flags, "resourceSubscriptions": uris})
     return st.fixed_dictionaries({}, optional={"notifications": grants | any_})
 
 

@@ -18,16 +18,17 @@ from relist.messages import (
     read_failure,
     read_initialization,
     read_page,
+    read_updates_acknowledgement,
 )
 from relist.policy import Policy
 from relist.session import deadline_ms, new_session, receive
 from relist.values import CHANNELS, KINDS, Failure, Wire
 from support import anything
-from support.anything import WILD
+from support.anything import LONG, WILD
 from support.one import LEGACY, METHOD_NOT_FOUND, MODERN
+from support.stage import Request
 
-Request = e.RequestPage | e.RequestDiscover | e.RequestInitialize | e.OpenListen
-ACTS = (*("answer",) * 7, "refuse", "notify", "wake", "break_off", "wish")
+ACTS = (*("answer",) * 7, "refuse", "notify", "wake", "break_off", "wish", "subscribe")
 
 
 def canonical(value: object) -> bytes:
@@ -101,6 +102,13 @@ class WildPeer:
             case e.OpenListen(serial=serial):
                 params = data.draw(_mostly(anything.acknowledgements(WILD)))
                 self.hear(*read_acknowledgement(serial, params, now_ms))
+            case e.OpenUpdates(serial=serial):
+                params = data.draw(_mostly(anything.acknowledgements(WILD)))
+                self.hear(*read_updates_acknowledgement(serial, params, now_ms))
+            case e.RequestSubscribe(serial=serial) | e.RequestUnsubscribe(serial=serial):
+                self.hear(i.SubscribeAnswered(serial, None, now_ms))
+            case e.OpenTransport(epoch=epoch):
+                self.hear(i.TransportOpened(epoch, now_ms))
 
     def refuse(self, data: st.DataObject) -> None:
         """A request gets an error."""
@@ -121,11 +129,21 @@ class WildPeer:
                 return i.InitializeFailed(serial, failure, self.now_ms)
             case e.OpenListen(serial=serial):
                 return i.PushEnded(serial, failure, self.now_ms)
+            case e.OpenUpdates(serial=serial):
+                return i.UpdatesEnded(serial, failure, self.now_ms)
+            case e.RequestSubscribe(serial=serial) | e.RequestUnsubscribe(serial=serial):
+                return i.SubscribeAnswered(serial, failure, self.now_ms)
+            case e.OpenTransport(epoch=epoch):
+                return i.TransportLost(epoch, self.now_ms)
 
     def notify(self, data: st.DataObject) -> None:
-        """A notice comes, with any tag."""
+        """A notice comes, about a list or a resource, with any tag."""
         tag = data.draw(st.none() | st.integers(-1, 9))
-        self.hear(i.NoticeHeard(data.draw(st.sampled_from(CHANNELS)), tag, self.now_ms))
+        about = data.draw(st.sampled_from(CHANNELS) | LONG)
+        if isinstance(about, str):
+            self.hear(i.UpdateHeard(about, tag, self.now_ms))
+        else:
+            self.hear(i.NoticeHeard(about, tag, self.now_ms))
 
     def wake(self, _: st.DataObject) -> None:
         """Time passes until the session wants to know of it."""
@@ -146,4 +164,12 @@ class WildPeer:
             i.RefreshWanted(kind, self.now_ms),
             i.CredentialsChanged("B", self.now_ms),
         ]
+        listed = self.session.catalog(kind)
+        if listed.generation:
+            wishes.append(i.SurfaceAdopted(kind, listed.generation, 0, self.now_ms))
         self.hear(data.draw(st.sampled_from(wishes)))
+
+    def subscribe(self, data: st.DataObject) -> None:
+        """Somebody wants to hear of a resource, or does not any more."""
+        wish: Any = data.draw(st.sampled_from([i.SubscribeWanted, i.UnsubscribeWanted]))
+        self.hear(wish(data.draw(st.sampled_from(["a:1", "a:2"])), self.now_ms))
