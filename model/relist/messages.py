@@ -111,6 +111,9 @@ def _flag(capability: object, name: str) -> bool:
     return is_object(capability) and capability.get(name) is True
 
 
+_FLAGS = (("listChanged", "CAP-06"), ("subscribe", "CAP-09"))
+
+
 def _notes_on_capabilities(value: object) -> Iterator[Note]:
     if not is_object(value):
         yield Note("CAP-03", "capabilities are no object")
@@ -120,7 +123,7 @@ def _notes_on_capabilities(value: object) -> Iterator[Note]:
         if not is_object(capability):
             yield Note("CAP-03", "capability is no object", (name,))
             continue
-        for flag, rule in (("listChanged", "CAP-06"), ("subscribe", "CAP-09")):
+        for flag, rule in _FLAGS if name == "resources" else _FLAGS[:1]:
             if not isinstance(capability.get(flag, False), bool):
                 yield Note(rule, "flag of a capability is no boolean", (name, flag))
 

@@ -253,7 +253,7 @@ def test_interleaving_kinds(setting: Setting, choices: bytes, order: list[Kind])
 
 # --- what concerns no list ------------------------------------------------------------------------
 
-APART = (*get_args(i.UpdatesWish), *get_args(i.UpdatesAnswer), i.SurfaceAdopted)
+APART = (i.UpdatesWanted, *get_args(i.UpdatesAnswer), i.SurfaceAdopted)
 OF_UPDATES = tuple(set(get_args(UpdatesEffect)) - {Note})
 
 

@@ -240,9 +240,9 @@ class Acts(Stage):
         """The host gives its model what is published, in part."""
         self.hear(i.SurfaceAdopted(kind, generation, 0, self.now_ms))
 
-    def subscribe(self, wish: type[i.SubscribeWanted | i.UnsubscribeWanted], uri: str) -> None:
-        """Somebody wants to hear of a resource, or nobody does any more."""
-        self.hear(wish(uri, self.now_ms))
+    def subscribe(self, *uris: str) -> None:
+        """Somebody wants to hear of these resources, and of no others."""
+        self.hear(i.UpdatesWanted(frozenset(uris), self.now_ms))
 
     def update(self, uri: str, tag: int | None) -> None:
         """News of a resource arrives, perhaps for somebody else."""

@@ -8,6 +8,7 @@ from relist.messages import FILTERS, NAMES
 from relist.values import KINDS, Kind
 
 Any_ = st.SearchStrategy[Any]
+PADDING = st.sampled_from([0, 10, 10**4, 10**5])
 FLAGS: Any_ = st.booleans() | st.sampled_from([None, 1, "true", {}])
 
 WORDS = st.sampled_from(
@@ -43,7 +44,7 @@ def _deep(depth: int) -> Any:
     return value
 
 
-LONG = st.integers(0, 10**6).map(lambda size: "x" * size)
+LONG = st.sampled_from([10**6, 30_000, 1_000, 10]).map(lambda size: "x" * size)
 WILD = _json(
     SCALARS
     | st.floats()
@@ -63,7 +64,7 @@ def pages(kind: Kind, any_: Any_ = JSON) -> Any_:
     keys = st.sampled_from(["a", "A", "b", "a "]) | any_
     right: Any_ = st.fixed_dictionaries({names.key: keys, "inputSchema": st.just({})})
     entry = right | st.fixed_dictionaries({names.key: keys}, optional={"inputSchema": any_}) | any_
-    many = st.builds(_entries, st.just(kind), st.integers(0, 30), st.integers(0, 10**5))
+    many = st.builds(_entries, st.just(kind), st.integers(0, 30), PADDING)
     none = st.integers(0, 30).map(lambda count: [None] * count)
     return st.fixed_dictionaries(
         {names.field: many | none | st.lists(entry, max_size=4)},

@@ -209,10 +209,8 @@ class Play(Acts):
             if catalog.generation:
                 yield Action(self.adopt, (catalog.kind, catalog.generation))
 
-    def subscriptions(self) -> Iterator[Action]:
-        for wish in (i.SubscribeWanted, i.UnsubscribeWanted):
-            for uri in URIS:
-                yield Action(self.subscribe, (wish, uri))
+    def subscriptions(self) -> Iterable[Action]:
+        return (Action(self.subscribe, URIS[:count]) for count in (2, 1, 0))
 
     def updates(self) -> Iterator[Action]:
         for tag in (self.server.updates, 0, None):

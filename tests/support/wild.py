@@ -170,6 +170,6 @@ class WildPeer:
         self.hear(data.draw(st.sampled_from(wishes)))
 
     def subscribe(self, data: st.DataObject) -> None:
-        """Somebody wants to hear of a resource, or does not any more."""
-        wish: Any = data.draw(st.sampled_from([i.SubscribeWanted, i.UnsubscribeWanted]))
-        self.hear(wish(data.draw(st.sampled_from(["a:1", "a:2"])), self.now_ms))
+        """Somebody wants to hear of some resources, and of no others."""
+        uris = data.draw(st.frozensets(st.sampled_from(["a:1", "a:2"])))
+        self.hear(i.UpdatesWanted(uris, self.now_ms))

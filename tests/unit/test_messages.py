@@ -332,13 +332,14 @@ def test_what_is_no_greeting_fails(result: object) -> None:
 
 
 @rule("CAP-03")
-@rule("CAP-08")
+@rule("CAP-06")
+@rule("CAP-09")
 @pytest.mark.parametrize(
     ("capabilities", "rules"),
     [
         (None, ["CAP-03"]),
         ({"tools": None, "prompts": []}, ["CAP-03", "CAP-03"]),
-        ({"resources": {"listChanged": 1, "subscribe": {}}}, ["CAP-08", "CAP-08"]),
+        ({"resources": {"listChanged": 1, "subscribe": {}}}, ["CAP-06", "CAP-09"]),
         ({"tools": {"listChanged": False, "subscribe": 7}, "experimental": None}, []),
     ],
 )

@@ -293,17 +293,13 @@ def bounded_walk(edge: Edge) -> str | None:
     """
     walk, old, policy, now_ms = edge.after.walk, edge.before.walk, edge.policy, edge.heard.now_ms
     if walk is None:
-        listed = edge.after.snapshot
-        over = listed is not None and (
-            len(listed.items) > policy.items_max or size_bytes(listed.items) > policy.bytes_max
-        )
+        listed = () if edge.after.snapshot is None else edge.after.snapshot.items
+        over = len(listed) > policy.items_max or size_bytes(listed) > policy.bytes_max
         return "published more items or bytes than the bound" if over else None
-    if len(walk.pages) >= policy.pages_max or walk.count > policy.items_max:
-        return f"an open walk of {len(walk.pages)} pages and {walk.count} items"
-    if walk.size_bytes > policy.bytes_max:
-        return f"an open walk of {walk.size_bytes} bytes"
-    counted = sum(map(len, walk.pages)), sum(map(size_bytes, walk.pages))
-    if (walk.count, walk.size_bytes) != counted:
+    pages, items, size = len(walk.pages), walk.count, walk.size_bytes
+    if pages >= policy.pages_max or items > policy.items_max or size > policy.bytes_max:
+        return f"an open walk of {pages} pages, {items} items, {size} bytes"
+    if (items, size) != (sum(map(len, walk.pages)), sum(map(size_bytes, walk.pages))):
         return "items or bytes were miscounted"
     if edge.requests and walk.request_limit_at_ms != now_ms + policy.request_limit_ms:
         return "the request has another limit than policy says"
