@@ -149,13 +149,12 @@ def test_engine_and_step_agree_on_every_cell(chart: Chart) -> None:
     assert len(seen) == chart.declared + chart.default, "cells were not visited"
 
 
+NIGHTLY = pytest.mark.nightly
 SMALL = ("one page", "no push, only reads")
 LARGER = tuple(setting.name for setting in FEATURES if setting.name not in SMALL)
 
 
-@pytest.mark.parametrize(
-    "name", [*SMALL, *(pytest.param(name, marks=pytest.mark.nightly) for name in LARGER)]
-)
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=NIGHTLY) for name in LARGER)])
 def test_engine_and_step_agree_on_all_of_a_world_of_one_catalog(name: str) -> None:
     """Whatever is explored is stepped by both: every catalog that occurs, with all it can hear."""
     report = explore(World(by_name(name), in_lockstep(CATALOG)))
@@ -166,11 +165,12 @@ def test_engine_and_step_agree_on_all_of_a_world_of_one_catalog(name: str) -> No
 @pytest.mark.parametrize(
     "world",
     [
-        LinkWorld(Wire.PIPE, step=in_lockstep(LINK)),
-        LinkWorld(Wire.HTTP, step=in_lockstep(LINK)),
-        ListenWorld(step=in_lockstep(LISTEN)),
+        pytest.param(LinkWorld(Wire.PIPE, step=in_lockstep(LINK)), id="link over a pipe"),
+        pytest.param(
+            LinkWorld(Wire.HTTP, step=in_lockstep(LINK)), id="link over http", marks=NIGHTLY
+        ),
+        pytest.param(ListenWorld(step=in_lockstep(LISTEN)), id="listen"),
     ],
-    ids=["link over a pipe", "link over http", "listen"],
 )
 def test_engine_and_step_agree_on_all_of_the_other_worlds(world: Explorable[Any]) -> None:
     report = explore(world)
