@@ -16,7 +16,7 @@ from relist.effects import AbandonWalk, Publish, RequestPage, Withdraw
 from relist.inputs import CatalogInput
 from relist.machine import step
 from relist.values import Doubt, Kind, Parked, Phase, Scope, Snapshot
-from support.one import TRANSIENT, UNAUTHORIZED, One, fresh, items, walking
+from support.one import TRANSIENT, UNAUTHORIZED, One, fresh, items, policy, walking
 
 TOOLS = Kind.TOOLS
 
@@ -273,7 +273,12 @@ WRONG: tuple[tuple[str, str, Edge], ...] = (
         "published for another partition",
         listed(published(), partition="B"),
     ),
-    ("bounded-walk", "items were miscounted", walk(gathered(), count=9)),
+    ("bounded-walk", "items or bytes were miscounted", walk(gathered(), count=9)),
+    (
+        "bounded-walk",
+        "an open walk of 67108865 bytes",
+        walk(gathered(), size_bytes=policy().bytes_max + 1),
+    ),
     (
         "bounded-walk",
         "the request has another limit than policy says",
