@@ -107,14 +107,12 @@ def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admissio
         return Admission(Verdict.ADMIT, call, _listed(catalog.snapshot, call.key))
     listing = _verified(catalog, call)
     if listing is None:
+        needed = _needs_verification(catalog, now_ms, policy)
+        pending = _verify(catalog, call, policy) if needed else None
+        if pending is not None:
+            return pending
         listing = catalog.snapshot
-        if _needs_verification(catalog, now_ms, policy):
-            pending = _verify(catalog, call, policy)
-            if pending is not None or listing is None:
-                return pending or _refuse(call, Refusal.UNVERIFIABLE)
-    if listing is None:
-        return _refuse(call, Refusal.UNVERIFIABLE)
-    return _judge(listing, call)
+    return _refuse(call, Refusal.UNVERIFIABLE) if listing is None else _judge(listing, call)
 
 
 def arguments_checked(call: Call, item: Item, valid: bool) -> Call:

@@ -155,7 +155,7 @@ def hear(updates: Updates, heard: UpdatesInput, link: Link, policy: Policy) -> U
             return _answered(updates, heard, link, policy)
         case i.UpdateHeard():
             return UpdatesStep(updates, tuple(_update(updates, heard, link)))
-        case i.TimePassed():
+        case i.TimePassed():  # pragma: no branch: there is no other
             return _time(updates, heard, link, policy)
 
 
@@ -238,7 +238,7 @@ def _of_updates(told: ListenEffect) -> UpdatesEffect:
             return OpenUpdates(told.serial, uris)
         case CancelListen():
             return CancelUpdates(told.serial)
-        case Note():
+        case Note():  # pragma: no branch: there is no other
             return told
 
 

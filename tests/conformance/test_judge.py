@@ -90,6 +90,20 @@ def test_requests_before_the_mark_do_not_count() -> None:
     assert word(Made().asked(), since) == UNKNOWN
 
 
+def test_a_request_is_told_by_its_method_and_its_page() -> None:
+    second = Requested(method="tools/list", page=2, **COMMON)
+    assert word(Made().asked(method="prompts/list").fence(), REQUESTED) == "fail"
+    asked = {"id": 1, "method": "tools/list"}
+    assert word(Made().add("in", "c", asked, page=2), second) == "pass"
+    (found,) = Made().asked().fence().held_against(second).findings
+    assert "tools/list for page 2" in found.text
+
+
+def test_what_nobody_can_judge_is_a_fault_of_ours() -> None:
+    with pytest.raises(TypeError, match="no judgement for Expectation"):
+        judge((Expectation(**COMMON),), (), REVISION)
+
+
 def test_too_many_requests() -> None:
     once = Requested(method="tools/list", at_most=1, **COMMON)
     found = Made().asked().asked().held_against(once).findings[0]
@@ -232,5 +246,7 @@ def test_a_belief_that_lists_is_noticed_only_where_nothing_else_can_be_the_cause
     assert loud(believing(idle().add("out", "c", {"method": "notifications/x"}))) == ()
     assert loud(believing(idle().add("ask", op="need"))) == ()
     assert loud(idle().add("ask", op="believe").add("answer", op="believe").asked()) == ()
+    marked = idle().add("ask", op="believe").mark().asked()
+    assert loud(marked) == (4,), "a mark of the referee causes nothing"
     unsure = Made().add("ask", op="idle").add("answer", op="idle", ok={"idle": None})
     assert loud(believing(unsure)) == ()

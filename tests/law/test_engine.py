@@ -22,6 +22,7 @@ from support import altered
 from support.laws import ALL, CATALOG, LINK, LISTEN, POLICIES, Chart, named, wander
 from support.play import SETTINGS, Play, Setting
 
+pytestmark = pytest.mark.thorough
 CHOICES = st.binary(max_size=60) | st.binary(min_size=30, max_size=60)
 
 

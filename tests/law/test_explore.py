@@ -3,18 +3,24 @@
 The numbers are pinned. They change with the law; a change that nobody expected is worth a look.
 """
 
+import gc
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import pytest
 from attrs import frozen
 
+from relist.check import numbered
 from relist.check.collection import DEFAULT, LARGER, SESSIONS, Entry, must_happen
 from relist.check.explore import Move, Report, explore
 from relist.check.numbered import Stepper
+from relist.check.rows import declared_rows
 from relist.check.session_world import PAIRS
 from relist.check.world import World
 from relist.check.worlds import by_name
+from relist.inputs import ListingAllowed
+from relist.machine import CATALOG_TABLE, LINK_TABLE, LISTEN_TABLE, Cell
+from relist.values import LinkPhase, ListenPhase, Phase
 from support import altered
 
 PINNED = {  # scenes, moves, and the most moves it takes to come anywhere
@@ -59,6 +65,7 @@ def explored(name: str) -> Report:
     return explore(MAKE[name]())
 
 
+@pytest.mark.thorough
 @pytest.mark.rule("STATE-02")
 @pytest.mark.parametrize("name", MAKE)
 def test_the_promises_hold(name: str) -> None:
@@ -68,17 +75,34 @@ def test_the_promises_hold(name: str) -> None:
     assert (report.scenes, report.moves, report.depth) == PINNED[name]
 
 
+@pytest.mark.thorough
 def test_whatever_must_happen_happens_somewhere() -> None:
     happened = frozenset[str]().union(*(explored(name).reached for name in MAKE))
     assert must_happen() - happened == frozenset()
 
 
+@pytest.mark.thorough
 @pytest.mark.rule("STATE-05")
 @pytest.mark.parametrize("name", [entry.name for entry in SESSIONS])
 def test_kinds_keep_apart(name: str) -> None:
     report = explored(name)
     assert report.counterexample is None, f"\n{report.counterexample}"
     assert PAIRS - report.reached == frozenset()
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_each_world_begins_well(name: str) -> None:
+    """Soon after a change of the law; the smallest are seen to their end."""
+    report = explore(MAKE[name](), scenes_max=600)
+    assert report.counterexample is None, f"\n{report.counterexample}"
+    assert report.complete is (PINNED[name][0] <= 600)
+    assert report.reached
+
+
+def test_every_row_and_every_phase_must_happen() -> None:
+    for table in (CATALOG_TABLE, LINK_TABLE, LISTEN_TABLE):
+        assert declared_rows(table) <= must_happen()
+    assert {phase.value for phase in (*Phase, *LinkPhase, *ListenPhase)} <= must_happen()
 
 
 def test_each_world_has_a_name_of_its_own() -> None:
@@ -271,12 +295,35 @@ def test_too_large_a_world_gets_no_verdict() -> None:
     assert report.counterexample is None
 
 
-def test_progress_is_told() -> None:
+def test_the_collector_is_left_as_it_was() -> None:
+    """Exploring goes without it: nothing that it makes lies in a circle."""
+    toy = Toy({"a": (("go", "B"),)})
+    assert gc.isenabled()
+    explore(toy)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        explore(toy)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_cell_where_no_row_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    gap = {**CATALOG_TABLE[ListingAllowed], Phase.INITIALIZING: Cell((), (), "")}
+    monkeypatch.setattr(numbered, "CATALOG_TABLE", {**CATALOG_TABLE, ListingAllowed: gap})
+    found = explore(World(by_name("one page"))).counterexample
+    assert found is not None
+    assert found.claim == "one-row: 0 rows hold: []"
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relist.check.explore.PROGRESS_EVERY", 500)
     told: list[tuple[int, int]] = []
 
     def tell(scenes: int, pending: int) -> None:
         told.append((scenes, pending))
 
-    report = explore(World(by_name("endless")), tell)
-    assert told
+    report = explore(World(by_name("one page")), tell)
+    assert len(told) == report.scenes // 500
     assert all(0 <= pending < scenes <= report.scenes for scenes, pending in told)

@@ -101,3 +101,16 @@ def test_a_check_bites(check: str, fault: Fault) -> None:
 
 def test_every_check_is_shown_to_bite() -> None:
     assert {check for check, _ in FAULTS} == set(ISOLATED)
+
+
+def _hears_no_page(session: Session, heard: SessionInput, policy: Policy) -> SessionStep:
+    lost = isinstance(heard, i.PageArrived)
+    return SessionStep(session) if lost else receive(session, heard, policy)
+
+
+def test_kinds_that_never_come_to_be_fresh_are_found() -> None:
+    world = SessionWorld("deaf", Wire.HTTP, MODERN, receive=_hears_no_page, checks={})
+    found = explore(world).counterexample
+    assert found is not None
+    assert found.claim == "recovers: it ends here"
+    assert "link live, push open, tools discovering, prompts discovering" in str(found)

@@ -5,9 +5,11 @@ from random import Random
 from types import ModuleType
 
 import pytest
+from statemachine import State, StateMachine
 
 from relist import charts, machine
 from relist.rules import guards, push
+from relist.values import ListenPhase
 from support.laws import ALL, POLICIES, Chart, cells, named, wander
 
 
@@ -115,6 +117,18 @@ def test_a_cell_cannot_be_declared_and_a_default() -> None:
         machine.compile_chart(charts.ListenChart, twice, (push,))
 
 
+class TwoGuards(StateMachine):
+    """A row that says less clearly when it holds."""
+
+    resting = State(value=ListenPhase.RESTING, initial=True)
+    time_passed = resting.to(resting, internal=True, cond=["due", "not_due"])
+
+
+def test_a_row_has_one_guard() -> None:
+    with pytest.raises(ValueError, match=r"one guard and one action a row: resting \['due', 'not"):
+        machine.compile_chart(TwoGuards, {}, (push,))
+
+
 def test_a_name_without_a_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="which no rule defines"):
         machine.compile_chart(charts.ListenChart, charts.LISTEN_DEFAULTS, (guards,))
@@ -126,6 +140,7 @@ def test_a_name_without_a_rule_is_refused() -> None:
 ROUNDS = 30  # at least: guards are tried on every state that is met
 
 
+@pytest.mark.thorough
 @ALL
 def test_exactly_one_row_holds_and_every_row_is_reached(chart: Chart) -> None:
     """Guards are disjoint and complete; and a law that is right because it does nothing fails.

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from relist.check import pages, render
@@ -11,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = "python tests/repo/generate.py"
 
 
+@cache
 def generated() -> Mapping[Path, str]:
     """Every generated file with what it should hold."""
     from repo.requirements_page import requirements_page

@@ -74,6 +74,7 @@ def test_every_change_of_phase_is_in_the_diagram(chart: render.Chart, law: Chart
             assert any(all(word in text for word in what) for text in found), (phase, line)
 
 
+@pytest.mark.thorough
 @BOTH
 def test_scxml_runs_on_the_engine_as_the_table_does(
     chart: render.Chart, law: Chart, capsys: pytest.CaptureFixture[str]
@@ -107,6 +108,7 @@ def test_scxml_runs_on_the_engine_as_the_table_does(
     assert len(seen) == law.declared + law.default, "cells were not visited"
 
 
+@pytest.mark.thorough
 def test_what_the_read_table_excludes_is_not_reached() -> None:
     dice, reached = Random(1), set[int]()
     met: list[Catalog] = []

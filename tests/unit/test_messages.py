@@ -15,6 +15,7 @@ from relist.inputs import (
     PageArrived,
     PageFailed,
     PushOpened,
+    UpdatesOpened,
 )
 from relist.messages import (
     FILTERS,
@@ -28,8 +29,10 @@ from relist.messages import (
     read_discovery,
     read_failure,
     read_granted,
+    read_granted_uris,
     read_initialization,
     read_page,
+    read_updates_acknowledgement,
     read_versions,
 )
 from relist.values import Capabilities, Channel, Failure, Kind, Scope
@@ -371,6 +374,27 @@ def test_an_acknowledgement_grants_what_is_true(
     read = read_acknowledgement(3, params, 7)
     assert read.heard == PushOpened(3, frozenset(granted), 7)
     assert [note.rule for note in read.notes] == ["SUB-06"] * notes
+
+
+@rule("SUB-08")
+@pytest.mark.parametrize(
+    ("uris", "granted", "notes"),
+    [
+        (["file:///a", "file:///b"], {"file:///a", "file:///b"}, 0),
+        ([], set(), 0),
+        (["file:///a", 1, None], {"file:///a"}, 1),
+        ("file:///a", set(), 1),
+        (None, set(), 1),
+    ],
+)
+def test_an_acknowledgement_grants_resources_uri_by_uri(
+    uris: object, granted: set[str], notes: int
+) -> None:
+    params = {"notifications": {"resourceSubscriptions": uris}}
+    read = read_updates_acknowledgement(3, params, 7)
+    assert read.heard == UpdatesOpened(3, frozenset(granted), 7)
+    assert [note.rule for note in read.notes] == ["SUB-08"] * notes
+    assert read_granted_uris(params) == granted
 
 
 @rule("CALL-13")

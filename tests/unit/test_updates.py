@@ -300,6 +300,17 @@ def test_a_request_without_an_answer_is_cancelled_and_tried_again() -> None:
     assert reader.told == [RequestSubscribe(2, ONE)]
 
 
+@rule("FAIL-09")
+def test_each_request_has_a_limit_of_its_own() -> None:
+    reader = legacy()
+    reader.want(ONE)
+    reader.now_ms += 10
+    reader.want(TWO)
+    reader.wake()
+    assert reader.told == [CancelSubscribe(1)]
+    assert [asked.uri for asked in reader.updates.asked] == [TWO]
+
+
 @rule("ATOM-13")
 @pytest.mark.parametrize("failure", [None, TRANSIENT])
 def test_a_late_answer_changes_nothing(failure: Failure | None) -> None:

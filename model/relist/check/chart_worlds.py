@@ -145,13 +145,13 @@ class _ChartWorld(Generic[StateT]):
         return phase
 
     def _settled(self, state: StateT) -> bool:
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover: each world has its own
 
     def _said(self, state: StateT) -> Said:
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover: each world has its own
 
     def _normal(self, state: StateT, now_ms: int) -> StateT:
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover: each world has its own
 
 
 class LinkWorld(_ChartWorld[Link]):
