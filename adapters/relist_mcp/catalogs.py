@@ -33,6 +33,7 @@ from relist_mcp.connection import Connection, Host
 from relist_mcp.exchange import now_ms
 from relist_mcp.speech import Voice
 from relist_mcp.targets import Target
+from relist_mcp.view import View
 
 logger = logging.getLogger("relist_mcp")
 
@@ -60,6 +61,7 @@ class Catalogs:
         self._moved = anyio.Event()
         self._connections: dict[int, Connection] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._views = {kind: View(self, kind, self._step) for kind in Kind}
 
     @classmethod
     @asynccontextmanager
@@ -95,6 +97,35 @@ class Catalogs:
     def session(self) -> Session:
         """The frozen state of the core."""
         return self._core.session
+
+    @property
+    def over(self) -> bool:
+        """Whether the block has ended: nothing changes any more."""
+        return self._over
+
+    @property
+    def tools(self) -> View:
+        """The tools."""
+        return self._views[Kind.TOOLS]
+
+    @property
+    def prompts(self) -> View:
+        """The prompts."""
+        return self._views[Kind.PROMPTS]
+
+    @property
+    def resources(self) -> View:
+        """The resources."""
+        return self._views[Kind.RESOURCES]
+
+    @property
+    def templates(self) -> View:
+        """The resource templates."""
+        return self._views[Kind.TEMPLATES]
+
+    async def _step(self) -> None:
+        """Wait until something may have changed."""
+        await self._moved.wait()
 
     def read(self, kind: Kind) -> Reading:
         """What is known now: free, no traffic."""

@@ -1,0 +1,66 @@
+"""What differs between two published lists, by entry and by field. Pure. Rule: RES-15."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from relist.values import Item, Items, Kind, Snapshot
+
+
+@frozen
+class Changed:
+    """One entry whose definition differs; ``fields`` are its top-level fields that do, sorted."""
+
+    before: Item
+    after: Item
+    fields: tuple[str, ...]
+
+
+@frozen
+class Change:
+    """What became of a list, from one published generation to a later one.
+
+    ``generation`` is the later one, None if the list was withdrawn: then all of it is removed.
+    """
+
+    kind: Kind
+    generation: int | None
+    added: Items
+    removed: Items
+    changed: tuple[Changed, ...]
+
+
+def change(kind: Kind, before: Snapshot | None, after: Snapshot | None) -> Change | None:
+    """The change between two lists of a kind; None if no entry differs. Rule: NOTE-20.
+
+    Entries keep the order of the list they stand in. None is a list that nobody has seen yet, or
+    one that was withdrawn.
+    """
+    old = {} if before is None else {item.key: item for item in before.items}
+    new = {} if after is None else {item.key: item for item in after.items}
+    added = tuple(item for key, item in new.items() if key not in old)
+    removed = tuple(item for key, item in old.items() if key not in new)
+    changed = tuple(
+        Changed(old[key], item, fields(old[key], item))
+        for key, item in new.items()
+        if key in old and old[key] != item
+    )
+    if not (added or removed or changed) and (before is None) is (after is None):
+        return None
+    return Change(kind, None if after is None else after.generation, added, removed, changed)
+
+
+def fields(before: Item, after: Item) -> tuple[str, ...]:
+    """The top-level fields in which two definitions differ, sorted.
+
+    Compared as JSON text, since Python takes True for 1.
+    """
+    old, new = _texts(before), _texts(after)
+    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
+
+
+def _texts(item: Item) -> Mapping[str, str]:
+    entry: Any = json.loads(item.canonical_json)
+    return {name: json.dumps(value, sort_keys=True) for name, value in entry.items()}

@@ -1,0 +1,118 @@
+"""One kind of a live server, as an application meets it: read, wait, follow, hand to a model."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from relist import inputs as i
+from relist.machine import Hit, Reading
+from relist.surface import Lag, adopt, lag
+from relist.values import Items, Kind, LinkPhase, Phase, Snapshot
+from relist_mcp.changes import Change, change
+from relist_mcp.exchange import now_ms
+
+if TYPE_CHECKING:
+    from relist_mcp.catalogs import Catalogs
+
+_ENDED = (LinkPhase.CLOSED, LinkPhase.PARKED, LinkPhase.REFUSED)
+
+
+@frozen
+class Surface:
+    """What a host may hand to its model: entries in stable order, and which generation they are.
+
+    Tell what became of it with ``adopted``: how many of them the model was given. It raises
+    ImpossibleAct for a count that cannot be. Rule: ATOM-16.
+    """
+
+    kind: Kind
+    generation: int
+    items: Items
+    adopted: Callable[[int], None]
+
+
+class View:
+    """One of the four catalogs of ``Catalogs``."""
+
+    def __init__(
+        self, catalogs: "Catalogs", kind: Kind, moved: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._catalogs, self.kind, self._moved = catalogs, kind, moved
+
+    def read(self) -> Reading:
+        """What is known now: free, no traffic."""
+        return self._catalogs.read(self.kind)
+
+    async def get(self, *, at_least: int | None = None, max_stale_ms: int | None = None) -> Reading:
+        """The list, asked for if what is held is expired, doubted or missing. See ``Catalogs.get``.
+
+        With ``max_stale_ms`` a list no older than that is good enough, whatever speaks against it.
+        With ``at_least`` waits on until that generation is published, or none can be any more.
+        """
+        reading = self.read()
+        stale = max_stale_ms is None or reading.age_ms is None or reading.age_ms > max_stale_ms
+        if stale:
+            reading = await self._catalogs.get(self.kind)
+        while at_least is not None and self._generation() < at_least and not self._ended():
+            await self._moved()
+            reading = self.read()
+        return reading
+
+    async def refresh(self) -> Reading:
+        """The list as of a walk begun after this call. See ``Catalogs.refresh``."""
+        return await self._catalogs.refresh(self.kind)
+
+    async def wait_fresh(self) -> Reading:
+        """Wait, without asking for anything, until the list is undoubted or can not be had."""
+        while self.read().hit in (Hit.DOUBTED, Hit.MISS) and not self._ended():
+            await self._moved()
+        return self.read()
+
+    def changes(self) -> AsyncGenerator[Change]:
+        """Each change of the published list from now on; nothing where nothing differs.
+
+        Whoever is slow gets several changes as one. Ends when the block of ``Catalogs`` does.
+        """
+        return self._changes(self._published())
+
+    async def _changes(self, seen: Snapshot | None) -> AsyncGenerator[Change]:
+        while not self._catalogs.over:
+            now = self._published()
+            found = None if now is seen else change(self.kind, seen, now)
+            seen = now
+            if found is not None:
+                yield found
+            else:
+                await self._moved()
+
+    def surface(self) -> Surface | None:
+        """What may be handed to a model now; None while nothing is published. Rule: CALL-28."""
+        listed = self._published()
+        if listed is None:
+            return None
+        items = tuple(item for item in listed.items if item.key not in listed.ambiguous)
+
+        def adopted(count: int) -> None:
+            told = i.SurfaceAdopted(self.kind, listed.generation, count, now_ms())
+            adopt(self._catalogs.session.catalog(self.kind), told)  # raises here, not in the loop
+            self._catalogs.tell(told)
+
+        return Surface(self.kind, listed.generation, items, adopted)
+
+    def lag(self) -> Lag:
+        """How far what the model was given is behind what is published. Rule: OBS-04, OBS-05."""
+        session = self._catalogs.session
+        return lag(session.catalog(self.kind), session.adoption(self.kind))
+
+    def _published(self) -> Snapshot | None:
+        return self._catalogs.session.catalog(self.kind).snapshot
+
+    def _generation(self) -> int:
+        return self._catalogs.session.catalog(self.kind).generation
+
+    def _ended(self) -> bool:
+        session = self._catalogs.session
+        catalog = session.catalog(self.kind)
+        parked = catalog.pacing.parked is not None and catalog.walk is None
+        return catalog.phase is Phase.UNSUPPORTED or parked or session.link.phase in _ENDED
