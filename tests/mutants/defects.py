@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve, frozen
 
 from relist import inputs as i
-from relist import machine, messages
+from relist import machine, messages, requests
 from relist.effects import Publish
 from relist.machine import Row
 from relist.messages import Heard, read_capabilities, read_page
@@ -19,7 +19,6 @@ from relist.policy import Policy
 from relist.rules import guards, walk
 from relist.rules.base import Step
 from relist.values import KINDS, WALKING, Capabilities, Catalog, Doubt, Phase
-from relist_mcp import hearing
 
 Patch = pytest.MonkeyPatch
 Act = Callable[..., Step]
@@ -50,7 +49,7 @@ def _pages(patch: Patch, change: Callable[[i.PageArrived], i.PageArrived]) -> No
         heard = page.heard
         return Heard(change(heard), page.notes) if isinstance(heard, i.PageArrived) else page
 
-    patch.setattr(hearing, "read_page", read)
+    patch.setattr(requests, "read_page", read)
 
 
 def first_page_only(patch: Patch) -> None:
