@@ -104,6 +104,7 @@ class Policy:
 
     # Resource contents.
     contents_max: int = field(default=256, validator=_at_least(0))
+    contents_bytes_max: int = field(default=67_108_864, validator=_at_least(0))
     subscriptions_max: int = field(default=1_000, validator=_at_least(0))
 
     # Calls (decision 12): which may go ahead when a doubt could not be cleared.

@@ -178,10 +178,10 @@ def notified(
     """What a notification means; None if it is none of ours. Rule: NOTE-15 to NOTE-18."""
     if method in NOTICES:
         return Heard(i.NoticeHeard(NOTICES[method], tags.lists, now_ms), ())
-    if method == UPDATED:
+    if method == UPDATED:  # without a URI it is about nothing that anybody asked for (RES-17)
         uri = params.get("uri")
-        if isinstance(uri, str):
-            return Heard(i.UpdateHeard(uri, tags.updates, now_ms), ())
+        about = uri if isinstance(uri, str) else ""
+        return Heard(i.UpdateHeard(about, tags.updates, now_ms), ())
     if method == ACKNOWLEDGED and tags.updates:
         return read_updates_acknowledgement(tags.updates, params, now_ms)
     return read_acknowledgement(tags.lists or 0, params, now_ms) if method == ACKNOWLEDGED else None

@@ -27,7 +27,7 @@ class Content:
 
 
 Contents = Mapping[str, Content]
-"""By URI, byte exact, oldest first; at most ``policy.contents_max``.
+"""By URI, byte exact, oldest first; at most ``policy.contents_max`` and ``contents_bytes_max``.
 
 Of reads of resources only: a rendered prompt is never kept. Rule: RES-08, RES-18.
 """
@@ -48,15 +48,20 @@ def keep(
     """Contents with this read, received at ``now_ms``.
 
     ``by_retry``: completed with input responses or request state, so never kept (RES-09). A missing
-    or zero lifetime is over at once, so keeping it would serve nobody (TTL-06).
+    or zero lifetime is over at once, so keeping it would serve nobody (TTL-06). The oldest reads
+    make room, by count and by bytes.
     """
     ttl = lifetime_ms(ttl_ms, policy) or 0
     others = {known: content for known, content in contents.items() if known != uri}
     if by_retry or ttl == 0:
         return others
     kept = {**others, uri: Content(body, scope, partition, now_ms, now_ms + ttl, False)}
-    excess = len(kept) - policy.contents_max
-    return kept if excess <= 0 else dict(list(kept.items())[excess:])
+    size_bytes = sum(len(content.body) for content in kept.values())
+    for oldest in list(kept):
+        if len(kept) <= policy.contents_max and size_bytes <= policy.contents_bytes_max:
+            break
+        size_bytes -= len(kept.pop(oldest).body)
+    return kept
 
 
 def look_up(contents: Contents, uri: str, partition: str, now_ms: int) -> Content | None:

@@ -146,7 +146,6 @@ def test_an_answer_is_told_in_one_way_and_once(
         {"id": "x", "method": "ping"},
         {"id": "x", "method": "notifications/tools/list_changed"},
         {"method": "notifications/message", "params": {}},
-        {"method": "notifications/resources/updated", "params": []},
     ],
 )
 def test_what_is_none_of_ours_is_passed_over(message: object) -> None:
@@ -158,6 +157,8 @@ def test_what_is_none_of_ours_is_passed_over(message: object) -> None:
     [
         ("notifications/tools/list_changed", None, i.NoticeHeard(Channel.TOOLS, 3, 9)),
         ("notifications/resources/updated", {"uri": "u"}, i.UpdateHeard("u", 4, 9)),
+        ("notifications/resources/updated", {"uri": 7}, i.UpdateHeard("", 4, 9)),
+        ("notifications/resources/updated", [], i.UpdateHeard("", 4, 9)),
     ],
 )
 def test_a_notice_is_told_with_its_tag(method: str, params: Any, told: i.SessionInput) -> None:

@@ -94,3 +94,13 @@ def test_only_so_many_are_kept_the_oldest_go_first() -> None:
     for uri in ("x://1", "x://2", "x://3", "x://1", "x://4"):
         contents = kept(contents, uri)
     assert list(contents) == ["x://3", "x://1", "x://4"]
+
+
+def test_bodies_are_bounded_by_their_bytes() -> None:
+    """Each body has four bytes; the oldest make room, and what is too large alone is not kept."""
+    rules = policy(contents_bytes_max=8)
+    contents: Contents = {}
+    for uri in ("x://1", "x://2", "x://3"):
+        contents = kept(contents, uri, policy=rules)
+    assert list(contents) == ["x://2", "x://3"]
+    assert kept(contents, "x://4", policy=policy(contents_bytes_max=3)) == {}
