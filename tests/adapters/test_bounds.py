@@ -1,5 +1,6 @@
 """Whatever a peer sends or fails to take, memory stays bounded and secrets stay out of the log."""
 
+import gc
 import logging
 import tracemalloc
 from typing import Any
@@ -148,13 +149,17 @@ async def test_links_that_come_and_go_leave_no_memory(era: str) -> None:
                 brain.seen.clear()
                 pipe.cut()
 
+        def in_use() -> int:
+            gc.collect()  # else what happens to be uncollected decides
+            return tracemalloc.get_traced_memory()[0]
+
         tracemalloc.start()
         await come_and_go(40)  # until the caches of the interpreter and of libraries are full
-        before, _ = tracemalloc.get_traced_memory()
+        before = in_use()
         await come_and_go(40)
-        after, _ = tracemalloc.get_traced_memory()
+        after = in_use()
         tracemalloc.stop()
-        assert after - before < 100_000
+        assert after - before < 30_000
         await catalogs.idle()
         assert len(catalogs._connections) == 1
 
