@@ -17,7 +17,7 @@ from relist.policy import Policy
 from relist.values import Catalog, Era, Items, Kind, Phase, Scope, Snapshot, new_catalog
 
 COUNT = 10_000
-POLICY = Policy(seed=b"bench")
+POLICY = Policy(seed=b"bench", bytes_max=2**30)
 TEXTS = texts(COUNT)
 ROUNDS = 40
 
