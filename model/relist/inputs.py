@@ -4,6 +4,8 @@ CALLER inputs are acts of the embedding program, PEER inputs come (indirectly) f
 impossible act of a caller raises; a fault of a peer never does, it becomes a Note.
 """
 
+from attrs import Factory, field
+
 from relist.frozen import frozen
 from relist.values import Capabilities, Carrier, Channel, Era, Failure, Items, Kind, Scope, Topic
 
@@ -116,6 +118,11 @@ class RefreshWanted:
 # --- to a catalog, from the peer ------------------------------------------------------------------
 
 
+def size_bytes(items: Items) -> int:
+    """What these items take up: their keys (one byte a character) and their canonical JSON."""
+    return sum([len(item.key) + len(item.canonical_json) for item in items])
+
+
 @frozen
 class PageArrived:
     """The answer to the page request with this serial. ``next_cursor`` None ends the walk."""
@@ -127,6 +134,9 @@ class PageArrived:
     ttl_ms: int | None
     scope: Scope
     now_ms: int
+    size_bytes: int = field(  # counted once, and looked at by guards and actions
+        init=False, default=Factory(lambda page: size_bytes(page.items), takes_self=True)
+    )
 
 
 @frozen
@@ -362,21 +372,10 @@ PageAnswer = PageArrived | PageFailed
 LinkAnswer = DiscoverAnswered | DiscoverFailed | InitializeAnswered | InitializeFailed
 TransportInput = TransportOpened | TransportLost | SessionExpired
 UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | UpdateHeard
+LinkNews = LinkOpened | LinkLost | CredentialsChanged | ListingAllowed | CapabilitiesChanged
+DoubtInput = ListChangedHeard | CoverageGained | CoverageLost | StalenessProved
 
-CatalogInput = (
-    LinkOpened
-    | LinkLost
-    | CredentialsChanged
-    | ListingAllowed
-    | CapabilitiesChanged
-    | ListChangedHeard
-    | CoverageGained
-    | CoverageLost
-    | StalenessProved
-    | WishInput
-    | TimePassed
-    | PageAnswer
-)
+CatalogInput = LinkNews | DoubtInput | WishInput | TimePassed | PageAnswer
 LinkWish = ConnectWanted | CloseWanted
 LinkInput = (
     LinkWish | TransportInput | CredentialsChanged | DiscoveryWanted | LinkAnswer | TimePassed

@@ -46,7 +46,7 @@ def add_page(
         walk.serves,
         now_ms + policy.request_limit_ms,
         walk.walk_limit_at_ms,
-        walk.size_bytes + size_bytes(page.items),
+        walk.size_bytes + page.size_bytes,
     )
 
 
@@ -57,17 +57,12 @@ def too_long(walk: Walk, page: PageArrived, policy: Policy) -> bool:
     """
     if walk.count + len(page.items) > policy.items_max:
         return True
-    if walk.size_bytes + size_bytes(page.items) > policy.bytes_max:
+    if walk.size_bytes + page.size_bytes > policy.bytes_max:
         return True
     cursor = page.next_cursor
     if cursor is None:
         return False
     return len(walk.pages) + 1 >= policy.pages_max or len(cursor) > policy.bytes_max
-
-
-def size_bytes(items: Items) -> int:
-    """What these items take up: their keys (one byte a character) and their canonical JSON."""
-    return sum([len(item.key) + len(item.canonical_json) for item in items])
 
 
 def join(pages: tuple[Items, ...]) -> Listing:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from relist import inputs as i
 from relist.check.edge import Edge
 from relist.effects import Note
-from relist.paging import size_bytes
+from relist.inputs import size_bytes
 from relist.values import WALKING, Doubt, Era, Item, Items, Parked, Phase, Scope, Wish
 
 Check = Callable[[Edge], str | None]
@@ -158,9 +158,6 @@ def doubt_sticks(edge: Edge) -> str | None:
     return None
 
 
-_REASONS = (i.ListChangedHeard, i.CoverageGained, i.CoverageLost, i.StalenessProved)
-
-
 def doubt_is_heeded(edge: Edge) -> str | None:
     """A reason for doubt ends FRESH and spoils an open walk. Rule: NOTE-02, NOTE-07, SUB-27.
 
@@ -171,7 +168,7 @@ def doubt_is_heeded(edge: Edge) -> str | None:
     if isinstance(heard, i.LinkOpened | i.LinkLost) and after.snapshot and after.doubt is None:
         leant = before.vouched or before.standing.era is Era.LEGACY
         return "the list leant on a link that is gone, and is not doubted" if leant else None
-    if not isinstance(heard, _REASONS):
+    if not isinstance(heard, i.DoubtInput):
         return None
     if isinstance(heard, i.ListChangedHeard) and not (
         before.standing.push or before.standing.covered

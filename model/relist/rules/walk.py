@@ -12,7 +12,7 @@ from relist.effects import (
     Publish,
     RequestPage,
 )
-from relist.paging import add_page, join, size_bytes
+from relist.paging import add_page, join
 from relist.policy import Policy
 from relist.rules.base import Answer, Step, news_of_doubt, open_walk, stronger, unchanged
 from relist.snapshot import make_snapshot
@@ -255,7 +255,7 @@ def fail_overlong(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Ph
     """A walk cut by a bound has failed: its pages prove nothing. Rule: DISC-17."""
     state, effects = _failed(catalog, None, heard.now_ms, policy, to)
     walk, items = open_walk(catalog), heard.items
-    size = len(walk.pages) + 1, walk.count + len(items), walk.size_bytes + size_bytes(items)
+    size = len(walk.pages) + 1, walk.count + len(items), walk.size_bytes + heard.size_bytes
     note = Note("DISC-16", "walk over a bound (pages, items, bytes)", size)
     return Step(state, (*effects, note))
 
