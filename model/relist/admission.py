@@ -175,14 +175,16 @@ def _needs_verification(catalog: Catalog, now_ms: int, policy: Policy) -> bool:
 def _verify(catalog: Catalog, call: Call, policy: Policy) -> Admission | None:
     """Ask for a walk, go on waiting for it, or say what its failure means; None: go ahead.
 
-    What may go ahead after a failure is a matter of risk. Rule: CALL-05, CALL-06.
+    What may go ahead after a failure is a matter of risk. Rule: CALL-05, CALL-06, FAIL-19.
     """
     if catalog.pacing.parked is Parked.AUTHORIZATION:
         return _refuse(call, Refusal.UNAUTHORIZED)
-    if call.asked is None:
+    # A list that the server refuses as such is not walked again by itself: that has failed, too.
+    hopeless = catalog.pacing.parked is Parked.REQUEST and catalog.walk is None
+    if call.asked is None and not hopeless:
         asked = evolve(call, asked=catalog.serial, failures=catalog.pacing.failures)
         return Admission(Verdict.VERIFY, asked)
-    if catalog.pacing.failures <= call.failures:
+    if catalog.pacing.failures <= call.failures and not hopeless:
         return Admission(Verdict.VERIFY, call)
     if call.risk in policy.risks_on_doubt:
         return None

@@ -199,9 +199,15 @@ class _Run:
             _check_caller(self._catalogs[KINDS.index(heard.kind)], heard)
         elif isinstance(heard, i.WishInput):
             self.link(i.DiscoveryWanted(self._now_ms))
-        elif isinstance(heard, i.PageFailed) and heard.failure.code == UNSUPPORTED_VERSION:
+        elif isinstance(heard, i.PageFailed) and self._refutes_version(heard):
             self.link(i.DiscoveryWanted(self._now_ms, doubted=True))
         self.catalog(heard.kind, heard)
+
+    def _refutes_version(self, heard: i.PageFailed) -> bool:
+        """Whether a request that is still awaited was refused at our version. Rule: ATOM-13."""
+        walk = self._catalogs[KINDS.index(heard.kind)].walk
+        awaited = walk is not None and walk.serial == heard.serial
+        return awaited and heard.failure.code == UNSUPPORTED_VERSION
 
     def _all(self, heard: CatalogInput) -> None:
         for kind in KINDS:
@@ -305,10 +311,23 @@ class _Run:
         New credentials within the partition (a refreshed token) end parking, too. The subscription
         goes with the link, so its notices are foreign. Rule: AUTH-08, AUTH-12, FAIL-04.
         """
-        if heard.partition == self._catalogs[0].standing.partition:
+        foreign = heard.partition != self._catalogs[0].standing.partition
+        if not foreign:
             self.effects.append(Note("AUTH-03", "credentials changed within the partition"))
         self._all(heard)
+        if foreign:
+            self._forget_surfaces()
         self.link(heard)
+
+    def _forget_surfaces(self) -> None:
+        """A surface made of a list that was replaced since may hold what was private.
+
+        Of lists that are published still, only public ones are left. Rule: AUTH-03.
+        """
+        for index, (catalog, made) in enumerate(zip(self._catalogs, self._adopted, strict=True)):
+            listed = catalog.snapshot
+            if made and (listed is None or listed.generation != made.generation):
+                self._adopt(index, None)
 
     def notice(self, heard: i.NoticeHeard) -> None:
         """A notice reaches the kinds of its channel, if it may be believed.

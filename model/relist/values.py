@@ -310,7 +310,8 @@ class Link:
 
     ``era`` is the remembered verdict; ``offered`` the version of the request that is on its way and
     ``retried`` whether it corrects an earlier one. ``serial`` is the last request of this chart.
-    From ``expires_at_ms`` on a live link asks again, at the next need, what the server offers.
+    From ``expires_at_ms`` on a live link asks again, at the next need, what the server offers, and
+    from ``refutable_at_ms`` on when it refuses our version: not at once again, on no link.
     Version and capabilities are what the peer of this epoch said, and nothing else. Rule: CAP-23.
     """
 
@@ -328,6 +329,7 @@ class Link:
     version: str
     capabilities: Capabilities
     expires_at_ms: int | None
+    refutable_at_ms: int | None
 
 
 @frozen
@@ -370,6 +372,7 @@ def new_link(wire: Wire) -> Link:
         version="",
         capabilities=NO_CAPABILITIES,
         expires_at_ms=None,
+        refutable_at_ms=None,
     )
 
 

@@ -17,6 +17,7 @@ from relist.policy import Risk
 from relist.values import Failure, Kind, Phase
 from support.one import (
     METHOD_NOT_FOUND,
+    REFUSED,
     TRANSIENT,
     UNAUTHORIZED,
     One,
@@ -195,6 +196,27 @@ def test_a_parked_list_cannot_be_verified() -> None:
     one.refresh()
     one.fail(UNAUTHORIZED)
     assert refused(ask(one, call)) is Refusal.UNAUTHORIZED
+
+
+@rule("CALL-06")
+@rule("FAIL-19")
+@pytest.mark.parametrize("risk", list(Risk))
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_list_that_is_refused_as_such_keeps_no_call_waiting(risk: Risk, waits: bool) -> None:
+    """It is not walked again by itself, so policy says at once what may go on."""
+    one = fresh()
+    call = plan(one, risk=risk)
+    one.refresh()
+    one.fail(REFUSED)
+    if waits:
+        call = evolve(call, asked=one.catalog.serial, failures=one.catalog.pacing.failures)
+    answer = ask(one, call)
+    if risk in one.policy.risks_on_doubt:
+        assert answer.verdict in (Verdict.CHECK, Verdict.ADMIT)
+    else:
+        assert refused(answer) is Refusal.UNVERIFIABLE
+    one.refresh()  # the one try that an explicit refresh is
+    assert ask(one, call).verdict is Verdict.VERIFY
 
 
 def test_without_any_list_a_call_waits_for_one_and_is_refused_if_that_fails() -> None:

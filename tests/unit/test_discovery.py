@@ -34,6 +34,8 @@ from support.one import LEGACY, METHOD_NOT_FOUND, MODERN, TRANSIENT, items, poli
 
 rule = pytest.mark.rule
 ONLY_TOOLS = Capabilities(frozenset({Kind.TOOLS}), frozenset({Channel.TOOLS}))
+ONLY_PROMPTS = Capabilities(frozenset({Kind.PROMPTS}), frozenset({Channel.PROMPTS}))
+UNKNOWN_VERSION = Failure("x", code=-32022)
 LIFE_MS, GAP_MS = 1_000, 100
 
 
@@ -65,6 +67,12 @@ class Served:
         serial = self.session.catalog(kind).serial
         page = i.PageArrived(kind, serial, items("a"), None, None, Scope.PRIVATE, self.now_ms)
         self.hear(page)
+
+    def refuse_version(self, kind: Kind) -> None:
+        """Somebody insists on a list, and the server does not speak our version."""
+        self.hear(i.RefreshWanted(kind, self.now_ms))
+        serial = self.session.catalog(kind).serial
+        self.hear(i.PageFailed(kind, serial, UNKNOWN_VERSION, self.now_ms))
 
     def need(self) -> bool:
         """Somebody reads; whether that asks the server what it offers."""
@@ -221,10 +229,51 @@ def test_a_version_that_is_offered_no_more_means_a_new_link() -> None:
 @rule("LIFE-24")
 def test_a_refused_version_is_looked_into_at_once() -> None:
     client = Served()
-    client.hear(i.RefreshWanted(Kind.TOOLS, 0))
-    serial = client.session.catalog(Kind.TOOLS).serial
-    client.hear(i.PageFailed(Kind.TOOLS, serial, Failure("x", code=-32022), 0))
+    client.refuse_version(Kind.TOOLS)
     assert RequestDiscover(2, MODERN) in client.told
+
+
+@rule("ATOM-13")
+@rule("LIFE-39")
+def test_a_refused_version_that_comes_late_is_not_looked_into() -> None:
+    client = Served()
+    before = client.session
+    client.hear(i.PageFailed(Kind.TOOLS, 1, UNKNOWN_VERSION, 0))
+    assert client.session is before
+    client.hear(i.RefreshWanted(Kind.TOOLS, 0))
+    before = client.session
+    client.hear(i.PageFailed(Kind.TOOLS, 1, UNKNOWN_VERSION, 0))
+    assert client.session is before
+
+
+@rule("LIFE-45")
+def test_a_server_that_contradicts_itself_is_asked_again_after_a_gap_only() -> None:
+    """It offers a version and refuses it, or one kind and then another: no loop without time."""
+    client = Served(ONLY_TOOLS)
+    kind = Kind.TOOLS
+    for offer in (ONLY_PROMPTS, ONLY_TOOLS) * 3:
+        client.refuse_version(kind)
+        if client.session.link.limit_at_ms is not None:
+            client.answer(offer)
+            (kind,) = offer.kinds
+    assert kind is Kind.PROMPTS
+    assert client.session.link.serial == 2
+    client.now_ms = GAP_MS
+    client.refuse_version(kind)
+    assert client.told[0] == RequestDiscover(3, MODERN)
+
+
+@rule("LIFE-45")
+def test_the_gap_after_a_refused_version_outlives_the_link() -> None:
+    """A server that offers a version only to new links does not get one link after another."""
+    client = Served()
+    for _ in range(3):
+        client.refuse_version(Kind.TOOLS)
+        client.answer(FULL, version="2027-01-01")
+        client.hear(i.TransportOpened(client.session.link.epoch, 0))
+        client.answer(FULL)
+        client.hear(i.PushOpened(client.session.listen.serial, FULL.channels, 0))
+    assert client.session.link.epoch == 2
 
 
 # --- tasks ----------------------------------------------------------------------------------------

@@ -27,14 +27,14 @@ class Host:
         self.core.receive(i.PushOpened(1, frozenset({Channel.TOOLS}), 0))
         self.page("a", "b")
 
-    def page(self, *texts: str) -> None:
+    def page(self, *texts: str, scope: Scope = Scope.PRIVATE) -> None:
         serial = self.core.session.catalog(TOOLS).serial
-        heard = i.PageArrived(TOOLS, serial, items(*texts), None, None, Scope.PRIVATE, 0)
+        heard = i.PageArrived(TOOLS, serial, items(*texts), None, None, scope, 0)
         self.core.receive(heard)
 
-    def relist(self, *texts: str) -> None:
+    def relist(self, *texts: str, scope: Scope = Scope.PRIVATE) -> None:
         self.core.receive(i.RefreshWanted(TOOLS, 0))
-        self.page(*texts)
+        self.page(*texts, scope=scope)
 
     def adopt(self, generation: int, count: int) -> Adoption | None:
         self.core.receive(i.SurfaceAdopted(TOOLS, generation, count, 5))
@@ -89,6 +89,25 @@ def test_a_withdrawn_list_is_nobodys_surface() -> None:
     host.adopt(1, 2)
     host.core.receive(i.CredentialsChanged("B", 9))
     assert host.core.session.adoption(TOOLS) is None
+
+
+@rule("AUTH-03")
+def test_a_private_surface_does_not_outlive_its_partition_behind_a_public_list() -> None:
+    host = Host()
+    host.adopt(1, 2)
+    host.relist("a", scope=Scope.PUBLIC)
+    host.core.receive(i.CredentialsChanged("A", 9))
+    assert host.core.session.adoption(TOOLS) is not None
+    host.core.receive(i.CredentialsChanged("B", 9))
+    assert host.core.session.adoption(TOOLS) is None
+
+
+def test_the_surface_made_of_a_public_list_is_for_every_partition() -> None:
+    host = Host()
+    host.relist("a", scope=Scope.PUBLIC)
+    adoption = host.adopt(2, 1)
+    host.core.receive(i.CredentialsChanged("B", 9))
+    assert host.core.session.adoption(TOOLS) == adoption
 
 
 def test_the_surface_of_one_kind_is_not_that_of_another() -> None:

@@ -62,7 +62,7 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
     else:
         return None
     asks_again = any(isinstance(told, RequestDiscover) for told in edge.effects)
-    needs = isinstance(heard, i.WishInput | i.PageFailed)
+    needs = isinstance(heard, i.WishInput) or _is_awaited(edge.before, heard)
     if edge.after.link is not edge.before.link and not (asks_again and needs):
         return "the link heard of it"
     if edge.after.listen is not edge.before.listen or edge.after.updates is not edge.before.updates:
@@ -72,6 +72,14 @@ def kinds_are_isolated(edge: SessionEdge) -> str | None:
             return f"{kind.value} changed as well"
     strays = {told.kind for told in edge.effects if isinstance(told, _OF_A_KIND)} - concerned
     return f"effects on {sorted(kind.value for kind in strays)}" if strays else None
+
+
+def _is_awaited(session: Session, heard: SessionInput) -> bool:
+    """Whether this is the failure of a request that is waited for. Rule: ATOM-13."""
+    if not isinstance(heard, i.PageFailed):
+        return False
+    walk = session.catalog(heard.kind).walk
+    return walk is not None and walk.serial == heard.serial
 
 
 def listing_is_allowed(edge: SessionEdge) -> str | None:

@@ -124,6 +124,7 @@ def normal_link(link: Link, now_ms: int, policy: Policy) -> Link:
         failures=_failures(link.failures, policy),
         live_at_ms=_ahead(link.live_at_ms, now_ms, -policy.healthy_ms),
         expires_at_ms=_ahead(link.expires_at_ms, now_ms),
+        refutable_at_ms=_ahead(link.refutable_at_ms, now_ms) or None,  # once past, as good as never
     )
 
 

@@ -42,8 +42,13 @@ def timely(link: Link, heard: i.LinkAnswer, policy: Policy) -> bool:
 
 
 def out_of_date(link: Link, heard: i.DiscoveryWanted, _: Policy) -> bool:
-    """What discovery said has expired or is refuted, and nobody asks already. Rule: LIFE-45."""
-    outdated = heard.doubted or reached(link.expires_at_ms, heard.now_ms)
+    """What discovery said has expired or is refuted, and nobody asks already.
+
+    A server that offers what it refuses is asked once a gap, also over new links. Rule: LIFE-45.
+    """
+    again_at_ms = link.refutable_at_ms
+    refuted = heard.doubted and (again_at_ms is None or reached(again_at_ms, heard.now_ms))
+    outdated = refuted or reached(link.expires_at_ms, heard.now_ms)
     return outdated and link.era is Era.MODERN and link.limit_at_ms is None
 
 
@@ -230,6 +235,8 @@ def _expires_at_ms(heard: i.DiscoverAnswered, policy: Policy) -> int | None:
 
 def discover_again(link: Link, heard: i.DiscoveryWanted, policy: Policy, to: LinkPhase) -> LinkStep:
     """Ask again what the server offers; until it answers, what is known holds. Rule: LIFE-45."""
+    if heard.doubted:
+        link = evolve(link, refutable_at_ms=heard.now_ms + policy.discovery_gap_ms)
     return _probing(link, link.version, heard.now_ms, policy, to)
 
 
