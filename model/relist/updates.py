@@ -42,20 +42,32 @@ NOTHING: frozenset[str] = frozenset()
 
 @frozen
 class Asked:
-    """A legacy request that is on its way: to subscribe, or (``undo``) to end a subscription."""
+    """A legacy request that is on its way: to subscribe, or (``undo``) to end a subscription.
+
+    ``failures`` counts how often in a row it has failed before.
+    """
 
     uri: str
     serial: int
     undo: bool
     limit_at_ms: int
+    failures: int
+
+
+@frozen
+class Resting:
+    """A resource that is asked for again when due, after so many failures in a row."""
+
+    uri: str
+    due_at_ms: int
+    failures: int
 
 
 @frozen
 class Updates:
     """What is wanted, and what stands on the link of this ``epoch`` (None: on none).
 
-    ``held`` are the legacy subscriptions that were granted, ``refused`` those that will not be,
-    ``resting`` those that are tried again when due.
+    ``held`` are the legacy subscriptions that were granted, ``refused`` those that will not be.
     """
 
     wanted: frozenset[str]
@@ -64,9 +76,7 @@ class Updates:
     asked: tuple[Asked, ...]
     held: frozenset[str]
     refused: frozenset[str]
-    resting: frozenset[str]
-    due_at_ms: int | None
-    failures: int
+    resting: tuple[Resting, ...]
     serial: int
 
 
@@ -77,7 +87,7 @@ class UpdatesStep(NamedTuple):
     effects: tuple[UpdatesEffect, ...] = ()
 
 
-NO_UPDATES = Updates(NOTHING, None, new_listen(), (), NOTHING, NOTHING, NOTHING, None, 0, 0)
+NO_UPDATES = Updates(NOTHING, None, new_listen(), (), NOTHING, NOTHING, (), 0)
 """Nobody wants to hear of anything."""
 
 
@@ -90,9 +100,12 @@ def covered_uris(updates: Updates) -> frozenset[str]:
 def updates_deadline_ms(updates: Updates) -> int | None:
     """When this wants a TimePassed."""
     listen = updates.listen
-    deadline = earliest(earliest(listen.limit_at_ms, listen.due_at_ms), updates.due_at_ms)
-    for asked in updates.asked:
-        deadline = earliest(deadline, asked.limit_at_ms)
+    deadline = earliest(listen.limit_at_ms, listen.due_at_ms)
+    for at_ms in (
+        *(asked.limit_at_ms for asked in updates.asked),
+        *(resting.due_at_ms for resting in updates.resting),
+    ):
+        deadline = earliest(deadline, at_ms)
     return deadline
 
 
@@ -123,9 +136,7 @@ def _drop(updates: Updates, now_ms: int, policy: Policy, *, stands: bool) -> Upd
         asked=(),
         held=NOTHING,
         refused=NOTHING,
-        resting=NOTHING,
-        due_at_ms=None,
-        failures=0,
+        resting=(),
     )
     return UpdatesStep(bare, (*ended, *_uncovered(updates.held)))
 
@@ -165,7 +176,12 @@ def _want(updates: Updates, heard: i.UpdatesWanted, link: Link, policy: Policy) 
             f"UpdatesWanted.uris are {len(heard.uris)}, more than policy.subscriptions_max"
             f" ({policy.subscriptions_max})"
         )
-    wanted = evolve(updates, wanted=heard.uris, refused=updates.refused & heard.uris)
+    wanted = evolve(
+        updates,
+        wanted=heard.uris,
+        refused=updates.refused & heard.uris,
+        resting=tuple(resting for resting in updates.resting if resting.uri in heard.uris),
+    )
     return _ask(wanted, link, heard.now_ms, policy)
 
 
@@ -177,9 +193,8 @@ def _time(updates: Updates, heard: i.TimePassed, link: Link, policy: Policy) -> 
             failed = i.SubscribeAnswered(asked.serial, silence, heard.now_ms)
             state, more = _answered(state, failed, link, policy)
             effects += (CancelSubscribe(asked.serial), *more)
-    if reached(state.due_at_ms, heard.now_ms):
-        rested = evolve(state, resting=NOTHING, due_at_ms=None)
-        state, more = _ask(rested, link, heard.now_ms, policy)
+    if any(reached(resting.due_at_ms, heard.now_ms) for resting in state.resting):
+        state, more = _ask(state, link, heard.now_ms, policy)
         effects += more
     return UpdatesStep(state, effects)
 
@@ -246,10 +261,15 @@ def _of_updates(told: ListenEffect) -> UpdatesEffect:
 
 
 def _request(updates: Updates, now_ms: int, policy: Policy) -> UpdatesStep:
-    """One request for each resource, one at a time for the same. Rule: RES-03, SUB-37."""
+    """One request for each resource, one at a time for the same. Rule: RES-03, SUB-37.
+
+    Each resource rests by itself, so that one which keeps failing delays no other.
+    """
     busy = {asked.uri for asked in updates.asked}
-    missing = updates.wanted - updates.held - updates.refused - updates.resting - busy
-    surplus = updates.held - updates.wanted - busy
+    due = {one.uri: one.failures for one in updates.resting if reached(one.due_at_ms, now_ms)}
+    waits = tuple(one for one in updates.resting if one.uri not in due)
+    idle = updates.held | updates.refused | busy | {one.uri for one in waits}
+    missing, surplus = updates.wanted - idle, updates.held - updates.wanted - busy
     if not (missing or surplus):
         return UpdatesStep(updates)
     serial, limit_at_ms = updates.serial, now_ms + policy.request_limit_ms
@@ -257,9 +277,10 @@ def _request(updates: Updates, now_ms: int, policy: Policy) -> UpdatesStep:
     for uri in sorted(missing | surplus):
         serial += 1
         undo = uri in surplus
-        asked.append(Asked(uri, serial, undo, limit_at_ms))
+        asked.append(Asked(uri, serial, undo, limit_at_ms, due.get(uri, 0)))
         effects.append((RequestUnsubscribe if undo else RequestSubscribe)(serial, uri))
-    return UpdatesStep(evolve(updates, asked=tuple(asked), serial=serial), tuple(effects))
+    state = evolve(updates, asked=tuple(asked), resting=waits, serial=serial)
+    return UpdatesStep(state, tuple(effects))
 
 
 def _answered(
@@ -273,7 +294,7 @@ def _answered(
     if asked.undo:  # where that failed it is unknown whether it stands: treat it as gone
         state = evolve(state, held=state.held - {asked.uri})
     elif heard.failure is None:
-        state = evolve(state, held=state.held | {asked.uri}, failures=0)
+        state = evolve(state, held=state.held | {asked.uri})
     else:
         state = _refused(state, asked, heard.failure, heard.now_ms, policy)
     return _ask(state, link, heard.now_ms, policy)
@@ -285,11 +306,7 @@ def _refused(
     """A passing failure is tried again after a backoff, any other not on this link."""
     if classify_page(failure, asked.uri) is not FailureClass.TRANSIENT:
         return evolve(updates, refused=updates.refused | {asked.uri})
-    failures = updates.failures + 1
+    failures = asked.failures + 1
     delay_ms = policy.backoff_ms(failures, "subscribe", asked.serial, failure)
-    return evolve(
-        updates,
-        resting=updates.resting | {asked.uri},
-        due_at_ms=now_ms + delay_ms,
-        failures=failures,
-    )
+    rests = Resting(asked.uri, now_ms + delay_ms, failures)
+    return evolve(updates, resting=(*updates.resting, rests))

@@ -11,6 +11,7 @@ from relist.check.isolation import ISOLATED, SessionEdge, broken
 from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS, LinkEdge, ListenEdge
 from relist.effects import Effect, OpenListen, OpenTransport, RequestDiscover, RequestPage
 from relist.session import Session, new_session, receive
+from relist.updates import Asked, Resting
 from relist.values import (
     Carrier,
     Channel,
@@ -221,6 +222,19 @@ def listen_of(**changes: Any) -> Change:
     return lambda session: evolve(session, listen=evolve(session.listen, **changes))
 
 
+def updates_of(**changes: Any) -> Change:
+    return lambda session: evolve(session, updates=evolve(session.updates, **changes))
+
+
+ASKED_FOR_A = Asked("a", 1, undo=False, limit_at_ms=9, failures=0)
+
+
+def watching() -> SessionEdge:
+    """Connected to a server that tells of single resources."""
+    offer = evolve(FULL, subscribe=True)
+    return heard(*CONNECTED[:2], i.DiscoverAnswered(1, (MODERN,), offer, 0), CONNECTED[3])
+
+
 def tools_of(**changes: Any) -> Change:
     def change(session: Session) -> Session:
         tools, *rest = session.catalogs
@@ -326,6 +340,31 @@ SESSION_WRONG: tuple[tuple[str, str, SessionEdge], ...] = (
         connected()._replace(effects=(RequestDiscover(9, MODERN),)),
     ),
     ("serials-rise", "serial 1 -> 0, used []", became(connected(), link_of(serial=0))),
+    (
+        "updates-follow",
+        "updates stand on epoch 9, the link is of 1",
+        became(connected(), updates_of(epoch=9)),
+    ),
+    (
+        "updates-follow",
+        "1 resources are left of a lost link",
+        became(connected(), updates_of(held=frozenset({"a"}))),
+    ),
+    (
+        "updates-follow",
+        "asks for ['a', 'a'], rests []",
+        became(watching(), updates_of(asked=(ASKED_FOR_A, ASKED_FOR_A))),
+    ),
+    (
+        "updates-follow",
+        "asks for [], rests ['a']",
+        became(watching(), updates_of(resting=(Resting("a", 9, 1),))),
+    ),
+    (
+        "updates-follow",
+        "['a'] are wanted, and nobody asks for them",
+        became(watching(), updates_of(wanted=frozenset({"a"}))),
+    ),
 )
 
 

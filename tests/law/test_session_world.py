@@ -80,6 +80,11 @@ def _uses_a_serial_twice(before: Session, _: SessionInput, after: Session) -> Se
     return evolve(after, listen=listen) if asked else after
 
 
+def _watches_on_a_lost_link(_: Session, heard: SessionInput, after: Session) -> Session:
+    updates = evolve(after.updates, epoch=after.link.epoch)
+    return evolve(after, updates=updates) if isinstance(heard, i.TransportLost) else after
+
+
 FAULTS: tuple[tuple[str, Fault], ...] = (
     ("kinds-are-isolated", _notices_reach_all),
     ("listing-is-allowed", _lists_too_early),
@@ -87,6 +92,7 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
     ("one-partition", _after(_moves_one_partition)),
     ("push-is-current", _believes_other_streams),
     ("serials-rise", _after(_uses_a_serial_twice)),
+    ("updates-follow", _after(_watches_on_a_lost_link)),
 )
 
 

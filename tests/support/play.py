@@ -6,10 +6,12 @@ from typing import NamedTuple
 from relist import effects as e
 from relist import inputs as i
 from relist.session import deadline_ms
+from relist.updates import covered_uris
 from relist.values import (
     CHANNELS,
     KINDS,
     Carrier,
+    Era,
     Kind,
     LinkPhase,
     ListenPhase,
@@ -256,6 +258,12 @@ class Play(Acts):
                 continue
             if catalog.phase is not Phase.FRESH or not self.current(catalog):
                 raise self.violation("converges", f"{catalog.kind.value} stays {catalog}")
+        updates = self.session.updates
+        missed = updates.wanted - covered_uris(updates) - updates.refused
+        modern = self.session.link.era is Era.MODERN
+        denied = updates.epoch is None or (modern and updates.listen.phase is ListenPhase.OFF)
+        if missed and not denied:
+            raise self.violation("converges", f"{sorted(missed)} are not heard of")
 
     def _drain(self) -> None:
         for _ in range(BUDGET):

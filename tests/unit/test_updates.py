@@ -251,15 +251,76 @@ def test_a_passing_failure_is_tried_again_after_a_backoff() -> None:
     reader.want(ONE)
     reader.failed(1, TRANSIENT)
     assert reader.told == []
-    first_ms = reader.updates.due_at_ms
-    assert first_ms is not None
+    (first,) = reader.updates.resting
+    first_ms = first.due_at_ms
     reader.now_ms = first_ms
     reader.hear(i.TimePassed(first_ms))
     assert reader.told == [RequestSubscribe(2, ONE)]
     reader.failed(2, TRANSIENT)
-    again_ms = reader.updates.due_at_ms
-    assert again_ms is not None
-    assert again_ms - first_ms > first_ms - 1_000
+    (again,) = reader.updates.resting
+    assert again.due_at_ms - first_ms > first_ms - 1_000
+
+
+def test_one_that_keeps_failing_delays_no_other() -> None:
+    reader = legacy()
+    reader.want(ONE)
+    reader.failed(1, TRANSIENT)
+    reader.want(TWO)
+    reader.failed(2, Failure("x", status=429, retry_after_ms=3_600_000))
+    assert reader.core.deadline_ms() == 1_500
+    reader.wake()
+    assert reader.told == [RequestSubscribe(3, ONE)]
+    reader.answered(3)
+    assert reader.told == []
+    assert covered_uris(reader.updates) == {ONE}
+    assert [rests.uri for rests in reader.updates.resting] == [TWO]
+
+
+def test_a_grant_begins_the_count_of_failures_anew() -> None:
+    reader = legacy()
+    reader.want(ONE)
+    waits: list[int] = []
+    for serial in (1, 2, 3):
+        reader.failed(serial, TRANSIENT)
+        began_ms = reader.now_ms
+        reader.wake()
+        waits.append(reader.now_ms - began_ms)
+    reader.answered(4)
+    reader.unwant(ONE)
+    reader.answered(5)
+    reader.want(ONE)
+    reader.failed(6, TRANSIENT)
+    began_ms = reader.now_ms
+    reader.wake()
+    assert [*waits, reader.now_ms - began_ms] == [500, 1_000, 2_000, 500]
+
+
+def test_what_is_wanted_no_more_does_not_rest() -> None:
+    reader = legacy()
+    reader.want(ONE)
+    reader.failed(1, TRANSIENT)
+    reader.unwant(ONE)
+    assert reader.updates.resting == ()
+    assert reader.told == []
+
+
+def test_a_new_link_asks_at_once_for_what_rested() -> None:
+    reader = legacy()
+    reader.want(ONE)
+    reader.failed(1, Failure("x", status=429, retry_after_ms=3_600_000))
+    reader.lose()
+    reader.wake()
+    reader.legacy()
+    assert reader.told == [RequestSubscribe(2, ONE)]
+
+
+@rule("SUB-14")
+def test_an_update_of_a_request_that_was_given_up_is_not_believed() -> None:
+    reader = modern()
+    reader.want(ONE)
+    reader.hear(i.UpdatesEnded(1, TRANSIENT, reader.now_ms))
+    reader.updated(ONE, 1)
+    assert (reader.told, reader.notes()) == ([], ["SUB-14"])
 
 
 @pytest.mark.parametrize(
@@ -269,7 +330,7 @@ def test_any_other_failure_is_not_tried_again_on_this_link(failure: Failure) -> 
     reader = legacy()
     reader.want(ONE)
     reader.failed(1, failure)
-    assert reader.updates.due_at_ms is None
+    assert reader.updates.resting == ()
     reader.want(TWO)
     assert reader.told == [RequestSubscribe(2, TWO)]
     reader.unwant(ONE)
@@ -286,7 +347,7 @@ def test_an_end_that_fails_counts_as_an_end() -> None:
     reader.unwant(ONE)
     reader.failed(2, TRANSIENT)
     assert covered_uris(reader.updates) == frozenset()
-    assert reader.updates.due_at_ms is None
+    assert reader.updates.resting == ()
 
 
 @rule("FAIL-09")

@@ -173,6 +173,27 @@ def serials_rise(edge: SessionEdge) -> str | None:
     return None
 
 
+def updates_follow(edge: SessionEdge) -> str | None:
+    """Resources are watched on a live link that offers it, each once, and none is forgotten.
+
+    Rule: CAP-09, RES-07, SUB-39.
+    """
+    updates, link = edge.after.updates, edge.after.link
+    offered = link.phase is LinkPhase.LIVE and link.capabilities.subscribe
+    if updates.epoch != (link.epoch if offered else None):
+        return f"updates stand on epoch {updates.epoch}, the link is of {link.epoch}"
+    asked = [one.uri for one in updates.asked]
+    resting = [one.uri for one in updates.resting]
+    stands = {*asked, *resting, *updates.held, *updates.refused, *updates.listen.topics}
+    if updates.epoch is None:
+        left = len(updates.asked) + len(resting) + len(updates.held | updates.refused)
+        return f"{left} resources are left of a lost link" if left else None
+    if len(set(asked)) < len(asked) or not {*resting} <= updates.wanted:
+        return f"asks for {sorted(asked)}, rests {sorted(resting)}"
+    forgotten = updates.wanted - stands
+    return f"{sorted(forgotten)} are wanted, and nobody asks for them" if forgotten else None
+
+
 ISOLATED: Mapping[str, SessionCheck] = {
     "kinds-are-isolated": kinds_are_isolated,
     "listing-is-allowed": listing_is_allowed,
@@ -180,4 +201,5 @@ ISOLATED: Mapping[str, SessionCheck] = {
     "one-partition": one_partition,
     "push-is-current": push_is_current,
     "serials-rise": serials_rise,
+    "updates-follow": updates_follow,
 }
