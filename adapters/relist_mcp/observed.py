@@ -1,8 +1,8 @@
 """An HTTP transport that tells what the SDK hides: status, Retry-After, cuts, the GET stream.
 
 It also keeps the SDK's transport alive and bounded: an exchange that fails on the network becomes
-a synthetic answer, since one refused connection must not end a stateless link (DESIGN, section 3,
-epoch); a notification that is not accepted in time blocks nobody; a cancelled request is let go of;
+a synthetic answer, since one refused connection must not end a stateless link;
+a notification that is not accepted in time blocks nobody; a cancelled request is let go of;
 the GET stream is asked for until it is granted. What the SDK does otherwise: specs/sdk-notes.md.
 """
 

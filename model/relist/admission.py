@@ -96,7 +96,7 @@ def admit(catalog: Catalog, call: Call, now_ms: int, policy: Policy) -> Admissio
 
     No lifetime and no earlier verdict excuses a call from it. Verification is met by any complete
     walk begun after it was asked for, spoiled or not, so that a server which never stops chattering
-    cannot starve calls (decision 12). A resource that is not listed may still be there, so it is
+    cannot starve calls. A resource that is not listed may still be there, so it is
     refused only where the server has no resources at all.
 
     Rule: CALL-05, CALL-24, RES-13, TTL-30.

@@ -10,8 +10,9 @@ other and leave nothing out. A cell that is not declared stands in CATALOG_DEFAU
     a failed or spoiled walk -> STALE; a lost link -> DISCONNECTED, a new one -> INITIALIZING
 
 DISCOVERING and REFRESHING are *walking*: exactly one open walk with exactly one outstanding
-request, so single flight is structural. No other phase holds any. Whatever
-happened, a catalog whose server is quiet and answers ends in FRESH.
+request, so single flight is structural. No other phase holds any. Whatever happened, a catalog
+whose server is quiet and answers ends in FRESH, unless it is parked, or lazy and nobody asks, or of
+a kind that the server does not have.
 
 Rule: STATE-01 to STATE-04, ATOM-14.
 """

@@ -1,7 +1,8 @@
 """What a machine is told: past-tense values. Every input carries ``now_ms``, the caller's clock.
 
-CALLER inputs are acts of the embedding program, PEER inputs come (indirectly) from the server. An
-impossible act of a caller raises; a fault of a peer never does, it becomes a Note.
+CALLER inputs are acts of the embedding program, PEER inputs come (indirectly) from the server, the
+INTERNAL ones from another machine of the session. An impossible act of a caller raises
+ImpossibleAct; a fault of a peer never raises, it becomes a Note.
 """
 
 from attrs import Factory, field
@@ -100,7 +101,7 @@ class ReadWanted:
 class VerificationWanted:
     """A call waits for the list to be verified: by a walk begun afterwards. Rule: CALL-05.
 
-    Neither window nor gap delays that walk; a failure backoff does, and parking (decision 3).
+    Neither window nor gap delays that walk; a failure backoff does, and parking.
     """
 
     kind: Kind
@@ -372,10 +373,12 @@ PageAnswer = PageArrived | PageFailed
 LinkAnswer = DiscoverAnswered | DiscoverFailed | InitializeAnswered | InitializeFailed
 TransportInput = TransportOpened | TransportLost | SessionExpired
 UpdatesAnswer = UpdatesOpened | UpdatesEnded | SubscribeAnswered | UpdateHeard
-LinkNews = LinkOpened | LinkLost | CredentialsChanged | ListingAllowed | CapabilitiesChanged
-DoubtInput = ListChangedHeard | CoverageGained | CoverageLost | StalenessProved
+LinkNews = LinkOpened | LinkLost | ListingAllowed | CapabilitiesChanged
+PushNews = ListChangedHeard | CoverageGained | CoverageLost
+InternalInput = LinkNews | PushNews | PushWanted | PushReleased | DiscoveryWanted
+DoubtInput = PushNews | StalenessProved
 
-CatalogInput = LinkNews | DoubtInput | WishInput | TimePassed | PageAnswer
+CatalogInput = LinkNews | DoubtInput | CredentialsChanged | WishInput | TimePassed | PageAnswer
 LinkWish = ConnectWanted | CloseWanted
 LinkInput = (
     LinkWish | TransportInput | CredentialsChanged | DiscoveryWanted | LinkAnswer | TimePassed

@@ -73,53 +73,63 @@ class Policy:
         default=("2025-11-25", "2025-06-18", "2025-03-26"), validator=_all(tuple, str)
     )
 
-    # Notices (decision 3): one window from the first doubt, then a gap that grows under feedback.
-    gather_ms: int = field(default=50, validator=_at_least(0))
-    gap_base_ms: int = field(default=100, validator=_at_least(1))
-    gap_max_ms: int = field(default=30_000, validator=_at_least(1))
-    lazy: bool = field(default=False, validator=_a(bool))
+    # Notices: one window from the first doubt, then a gap that grows under feedback (0010).
+    gather_ms: int = field(default=50, validator=_at_least(0))  # how long a first doubt waits
+    gap_base_ms: int = field(default=100, validator=_at_least(1))  # the first gap; it doubles
+    gap_max_ms: int = field(default=30_000, validator=_at_least(1))  # where it stops growing
+    lazy: bool = field(default=False, validator=_a(bool))  # list only when somebody asks (TTL-09)
+    # How long a list that lost its push waits for push to come back (0005).
     uncovered_grace_ms: int = field(default=1_000, validator=_at_least(0))
 
-    # Walks (decisions 1, 2).
+    # Walks: after how many spoiled ones in a row a spoiled list is published (ATOM-15), and bounds.
     spoiled_in_row_max: int = field(default=3, validator=_at_least(1))
-    request_limit_ms: int = field(default=30_000, validator=_at_least(1))
-    walk_limit_ms: int = field(default=300_000, validator=_at_least(1))
+    request_limit_ms: int = field(default=30_000, validator=_at_least(1))  # of one answer (FAIL-09)
+    walk_limit_ms: int = field(default=300_000, validator=_at_least(1))  # of all pages (DISC-16)
     pages_max: int = field(default=1_000, validator=_at_least(1))
     items_max: int = field(default=100_000, validator=_at_least(1))
     bytes_max: int = field(default=67_108_864, validator=_at_least(1))  # of one list: 64 MiB
 
-    # Lifetime (decision 4).
-    ttl_max_ms: int = field(default=86_400_000, validator=_at_least(0))
+    # Lifetime. None: no end (unvouched, discovery), never (poll, task).
+    ttl_max_ms: int = field(
+        default=86_400_000, validator=_at_least(0)
+    )  # cap of a server's (TTL-08)
+    # Of a list that names no lifetime and that push does not vouch for (TTL-06).
     unvouched_lifetime_ms: int | None = field(default=60_000, validator=_maybe_at_least(0))
-    poll_ms: int | None = field(default=None, validator=_maybe_at_least(1))
+    poll_ms: int | None = field(default=None, validator=_maybe_at_least(1))  # opt-in (TTL-11)
+    # At the beginning of a task an uncovered list at least this old is renewed (TTL-35).
     task_max_age_ms: int | None = field(default=None, validator=_maybe_at_least(0))
+    # Of what the server offers, if it names no lifetime; and the least distance between two
+    # questions, whatever lifetime it names (0015).
     discovery_lifetime_ms: int | None = field(default=300_000, validator=_maybe_at_least(0))
     discovery_gap_ms: int = field(default=5_000, validator=_at_least(1))
 
-    # Failure (decision 9).
+    # Failure: capped exponential backoff, spread downwards by jitter (FAIL-02, FAIL-07).
     backoff_base_ms: int = field(default=500, validator=_at_least(1))
     backoff_max_ms: int = field(default=60_000, validator=_at_least(1))
-    retry_after_max_ms: int = field(default=3_600_000, validator=_at_least(0))
+    retry_after_max_ms: int = field(default=3_600_000, validator=_at_least(0))  # cap of a server's
     jitter_percent: int = field(default=50, validator=_at_least(0))
 
-    # Resource contents.
+    # Resource contents: what is kept, and how many are watched at once.
     contents_max: int = field(default=256, validator=_at_least(0))
     contents_bytes_max: int = field(default=67_108_864, validator=_at_least(0))
     subscriptions_max: int = field(default=1_000, validator=_at_least(0))
 
-    # Calls (decision 12): which may go ahead when a doubt could not be cleared.
+    # Calls: how old an uncovered or expired list may be before it is verified first (CALL-05), and
+    # which risks may go ahead when a doubt could not be cleared (CALL-06).
     verify_after_ms: int = field(default=300_000, validator=_at_least(0))
     risks_on_doubt: frozenset[Risk] = field(
         default=frozenset({Risk.READ_ONLY}), validator=_all(frozenset, Risk)
     )
 
-    # Link and listen.
+    # Link and listen: how long each answer is waited for. A link or stream that stood for
+    # ``healthy_ms`` starts its count of failures anew.
     open_limit_ms: int = field(default=30_000, validator=_at_least(1))
-    remember_process_era: bool = field(default=False, validator=_a(bool))
-    probe_limit_ms: int = field(default=10_000, validator=_at_least(1))
+    probe_limit_ms: int = field(default=10_000, validator=_at_least(1))  # LIFE-30
     handshake_limit_ms: int = field(default=60_000, validator=_at_least(1))
-    ack_limit_ms: int = field(default=5_000, validator=_at_least(1))
+    ack_limit_ms: int = field(default=5_000, validator=_at_least(1))  # SUB-30
     healthy_ms: int = field(default=10_000, validator=_at_least(0))
+    # Whether a legacy process that was restarted is still taken for legacy (LIFE-37).
+    remember_process_era: bool = field(default=False, validator=_a(bool))
 
     def __attrs_post_init__(self) -> None:
         """Refuse combinations that cannot be kept."""
@@ -178,7 +188,7 @@ class Policy:
         """Delay before try ``failures + 1``: capped exponential, spread downwards by jitter.
 
         Jitter is SHA-256 of (seed, owner, serial), so that the same state gives the same delay. A
-        Retry-After of the failure may lengthen it up to ``retry_after_max_ms`` (decision 9).
+        Retry-After of the failure may lengthen it up to ``retry_after_max_ms``.
         Rule: FAIL-02.
         """
         exponent = min(max(failures - 1, 0), 32)

@@ -19,9 +19,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         version: {
             "modern_versions": (),
             "legacy_versions": _LEGACY[number:],
-            # Legacy lists carry no lifetime and no discovery that could expire (TTL-32).
-            "ttl_max_ms": 0,
-            "discovery_lifetime_ms": None,
         }
         for number, version in enumerate(_LEGACY)
     },

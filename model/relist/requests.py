@@ -9,6 +9,7 @@ from typing import NamedTuple
 from relist import effects as e
 from relist import inputs as i
 from relist.effects import Effect, RequestEffect
+from relist.failures import METHOD_NOT_FOUND
 from relist.inputs import SessionInput
 from relist.messages import (
     FILTERS,
@@ -211,3 +212,18 @@ def understood(
     if "error" in message:
         return failed(effect, read_failure(message["error"]), now_ms)
     return answered(effect, message.get("result"), canonical, now_ms)
+
+
+def reply_of(message: object) -> dict[str, object] | None:
+    """The answer to a request of the server, for a client that offers nothing; None to all else.
+
+    A ping is answered at once, any other method does not exist here.
+    """
+    if not is_object(message) or not isinstance(message.get("method"), str):
+        return None
+    if "id" not in message:
+        return None
+    reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "ping":
+        return reply | {"result": {}}
+    return reply | {"error": {"code": METHOD_NOT_FOUND, "message": "Method not found"}}

@@ -2,7 +2,7 @@
 
 A host hands its language model a *surface*: what it makes of one published list. It says so with
 ``SurfaceAdopted``; from then on calls are planned on that surface (``admission.plan``), and
-``behind`` tells operators how far it lags. Rule: OBS-04, OBS-05, CALL-21.
+``lag`` tells operators how far it lags. Rule: OBS-04, OBS-05, CALL-21.
 """
 
 from typing import NamedTuple

@@ -120,7 +120,7 @@ class Phase(Enum):
     DISCOVERING = "discovering"  # the first walk since listing was allowed
     FRESH = "fresh"  # listed, and no reason for doubt but time
     STALE = "stale"  # a walk is needed and none is open
-    REFRESHING = "refreshing"  # any later walk
+    REFRESHING = "refreshing"  # any other walk
     UNSUPPORTED = "unsupported"  # the server does not have this kind
 
 
@@ -136,7 +136,7 @@ class Doubt(Enum):
     SUSPECTED = "suspected"  # a call or the list itself proved it stale
     FAILED = "failed"  # the walk that was to renew it failed
     DISCONNECTED = "disconnected"  # the link it rested on is gone
-    UNVOUCHED = "unvouched"  # push began only after it was listed
+    UNVOUCHED = "unvouched"  # push began only after it was listed, or it is of another version
 
 
 @_identity_hash
@@ -248,7 +248,7 @@ class Standing:
 
 @frozen
 class Pacing:
-    """When the next walk may begin, and the counters that space walks out (decisions 2, 3, 9)."""
+    """When the next walk may begin, and the counters that space walks out."""
 
     due_at_ms: int | None
     parked: Parked | None

@@ -8,24 +8,28 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 # Lists two pages; after the first listing it says something odd, changes, and announces it; after
-# the second it dies. So does its successor.
+# the second it dies, as it does when its ping is not answered. So does its successor.
 SERVER = """
 import json, os, sys
 
-tools, listings = ["a"], 0
+tools, listings, answered = ["a"], 0, False
 
 def say(**message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 for line in sys.stdin:
     asked = json.loads(line)
-    if asked["method"] == "initialize":
+    if "result" in asked:
+        answered = asked["id"] == 7
+    elif asked["method"] == "initialize":
         version = asked["params"]["protocolVersion"]
         offer = {"tools": {"listChanged": True}}
         about = {"protocolVersion": version, "capabilities": offer, "serverInfo": {}}
         say(id=asked["id"], result=about)
     elif asked["method"] == "tools/list":
         first = "cursor" not in asked["params"]
+        if listings == 1 and not answered:
+            os._exit(2)
         page = tools[:1] if first else tools[1:]
         entries = [{"name": name, "inputSchema": {"type": "object"}} for name in page]
         more = {"nextCursor": "x"} if first else {}

@@ -1,4 +1,4 @@
-"""``model/`` cannot block, look at a clock or draw a number (DESIGN, section 2).
+"""``model/`` cannot block, look at a clock or draw a number.
 
 A statement about our own code: imports are followed from module to module of ``relist`` and stop at
 attrs and python-statemachine. Then the whole core runs with everything forbidden patched to raise.

@@ -344,3 +344,15 @@ def test_a_remembered_era_that_proves_wrong_is_probed_anew(
     link, _ = step_link(link, i.TimePassed(10**7), policy())
     _, told = step_link(link, i.TransportOpened(link.epoch, 10**7), policy())
     assert isinstance(told[0], RequestDiscover if forgotten else RequestInitialize)
+
+
+def test_without_an_answer_the_gap_is_kept_however_short_the_backoff_is() -> None:
+    client = Served()
+    client.rules = policy(discovery_gap_ms=9_000, discovery_lifetime_ms=None)
+    client.now_ms = LIFE_MS
+    client.need()
+    client.hear(i.DiscoverFailed(2, TRANSIENT, client.now_ms))
+    client.now_ms += 8_999
+    assert not client.need()
+    client.now_ms += 1
+    assert client.need()

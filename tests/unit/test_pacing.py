@@ -1,4 +1,4 @@
-"""When walks begin by themselves: windows, gaps, storms, backoff (decisions 2, 3 and 9)."""
+"""When walks begin by themselves: windows, gaps, storms, backoff (decision 0010)."""
 
 import pytest
 

@@ -16,6 +16,8 @@ BOTH = frozenset({Channel.TOOLS, Channel.PROMPTS})
 TOOLS = frozenset({Channel.TOOLS})
 END_OF_ALL = (
     METHOD_NOT_FOUND,
+    Failure("x", code=-32600),
+    Failure("x", code=-32021),
     Failure("x", status=405),
     Failure("x", status=401),
     Failure("x", status=403),

@@ -10,7 +10,7 @@ from relist import effects as e
 from relist import inputs as i
 from relist.effects import Effect, RequestEffect
 from relist.messages import Heard
-from relist.requests import Client, Tags, id_of, message_of, understood
+from relist.requests import Client, Tags, id_of, message_of, reply_of, understood
 from relist.values import NO_CAPABILITIES, Channel, Failure, Kind
 
 rule = pytest.mark.rule
@@ -175,3 +175,13 @@ def test_an_acknowledgement_is_told_to_whom_it_is_tagged() -> None:
     assert hear(message, tags=Tags(3, 0)) == i.PushOpened(3, TOOLS, 9)
     assert hear(message, tags=Tags(0, 4)) == i.UpdatesOpened(4, frozenset({"u"}), 9)
     assert hear(message) == i.PushOpened(0, TOOLS, 9)
+
+
+def test_a_request_of_the_server_is_answered() -> None:
+    assert reply_of({"id": 7, "method": "ping"}) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+    unknown = {"code": -32601, "message": "Method not found"}
+    roots = {"id": "x", "method": "roots/list"}
+    assert reply_of(roots) == {"jsonrpc": "2.0", "id": "x", "error": unknown}
+    others: list[object] = [None, [], {}, {"id": 7, "result": {}}, {"id": 7, "method": 8}]
+    for other in (*others, {"method": "ping"}):
+        assert reply_of(other) is None

@@ -1,4 +1,4 @@
-"""Parking, and what callers ask for: reads, refreshes, lazy policy (decisions 3 and 9)."""
+"""Parking, and what callers ask for: reads, refreshes, lazy policy (decision 0012)."""
 
 from collections.abc import Callable
 
@@ -215,6 +215,30 @@ def test_a_read_without_a_link_is_not_served_by_an_expired_list() -> None:
     one.link()
     one.allow()
     assert len(one.requests()) == 1
+
+
+@rule("FAIL-04")
+def test_an_explicit_refresh_is_one_try_on_a_new_link_too() -> None:
+    one = parked()
+    one.lose()
+    one.refresh()
+    one.link()
+    one.allow()
+    assert len(one.requests()) == 1
+    assert one.catalog.pacing.parked is not None
+
+
+@rule("FAIL-06")
+def test_other_credentials_begin_the_backoff_anew() -> None:
+    one = fresh(scope=Scope.PRIVATE)
+    one.refresh()
+    for _ in range(3):
+        one.fail(TRANSIENT)
+        one.wake()
+    one.credentials("B")
+    one.allow()
+    one.fail(TRANSIENT)
+    assert one.wake() == one.policy.backoff_base_ms
 
 
 # --- verification ---------------------------------------------------------------------------------

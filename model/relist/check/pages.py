@@ -35,7 +35,8 @@ def state_machine_page(regenerate: str) -> str:
         " and *go to* the phase; `=` means stay. The guards of one cell exclude each other and"
         " leave nothing out. Each chart is there as SCXML too:"
         f" {', '.join(f'[{c.name}](charts/{c.name}.scxml)' for c in CHARTS)}."
-        " What the phases and inputs mean stands in the [glossary](README.md#glossary).\n",
+        " What the phases mean stands in the [glossary](README.md#glossary), what is heard in"
+        " `model/relist/inputs.py`.\n",
     ]
     for chart in CHARTS:
         cells = [chart.table[heard][phase] for heard in chart.inputs for phase in chart.phases]
@@ -189,7 +190,7 @@ def invariants_page(
     for about, (environment, checks) in CHECKS.items():
         told += [
             f"## Of {about}, in {environment}\n",
-            f"All are checked on every step of: {_files(all_in.get(about, ()))}.\n",
+            f"All are used by: {_files(all_in.get(about, ()))}.\n",
             markdown_table(
                 ("name", "promise", "rules", "named in"),
                 [

@@ -51,7 +51,7 @@ def doubt_noticed(catalog: Catalog, heard: i.ListChangedHeard, policy: Policy, t
     """A notice makes the list stale at once, whatever its lifetime; a walk is only scheduled.
 
     Feedback is damped: a notice within one gap after a listing lengthens the next gap, a quiet gap
-    resets it (decision 3). Rule: NOTE-02, NOTE-19, NOTE-23, TTL-14.
+    resets it. Rule: NOTE-02, NOTE-19, NOTE-23, TTL-14.
     """
     at_ms, exponent = _spaced(catalog, heard.now_ms + policy.gather_ms, heard.now_ms, policy)
     covered = catalog.standing.covered

@@ -46,7 +46,7 @@ def change_partition(catalog: Catalog, heard: i.CredentialsChanged, _: Policy, t
 def _unlink(catalog: Catalog, to: Phase) -> Step:
     """Drop what belongs to the link: open walk, candidate, coverage, timers.
 
-    The legacy era doubts every list, the modern one only a list that push vouched for (decision 4).
+    The legacy era doubts every list, the modern one only a list that push vouched for.
     No page and no cursor outlives the link; a wish does.
 
     Rule: ATOM-12, ATOM-22, AUTH-11, DISC-11, FAIL-22.
