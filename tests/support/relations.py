@@ -100,7 +100,8 @@ class Wording:
             return self._word(name, value)
         said = self._said.get(id(value))
         if said is None:
-            parts = (self._worded(f.name, getattr(value, f.name)) for f in fields(type(value)))
+            given = (field.name for field in fields(type(value)) if field.init)
+            parts = (self._worded(part, getattr(value, part)) for part in given)
             said = self._said[id(value)] = value, type(value)(*parts)
         return said[1]
 
