@@ -303,7 +303,12 @@ def _answered(
 def _refused(
     updates: Updates, asked: Asked, failure: Failure, now_ms: int, policy: Policy
 ) -> Updates:
-    """A passing failure is tried again after a backoff, any other not on this link."""
+    """A passing failure is tried again after a backoff, any other not on this link.
+
+    What nobody wants any more leaves nothing behind: the end of its rest would change nothing.
+    """
+    if asked.uri not in updates.wanted:
+        return updates
     if classify_page(failure, asked.uri) is not FailureClass.TRANSIENT:
         return evolve(updates, refused=updates.refused | {asked.uri})
     failures = asked.failures + 1

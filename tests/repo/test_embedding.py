@@ -37,7 +37,7 @@ for line in sys.stdin:
         listings += not first
         if not first and listings == 1:
             tools.append("b")
-            print("no json", flush=True)
+            print("no json\\n" + "[" * 200_000, flush=True)
             say(id="unknown", result={})
             say(id=7, method="ping")
             say(method="notifications/tools/list_changed")

@@ -303,6 +303,19 @@ def test_a_request_that_is_out_of_date_before_its_answer_is_replaced(
     assert ear.told == []
 
 
+@rule("SUB-30")
+@pytest.mark.parametrize("begin", [Ear, renewing])
+def test_other_interests_again_and_again_do_not_prolong_the_wait(begin: Callable[[], Ear]) -> None:
+    """While the first request waits no list may be asked for."""
+    ear = begin()
+    for topics in (TOOLS, BOTH, TOOLS):
+        ear.now_ms += 1_000
+        ear.hear(i.PushWanted(topics, Carrier.SUBSCRIPTION, ear.now_ms))
+    assert ear.wake() == ear.policy.ack_limit_ms - 3_000
+    assert ear.told == [CancelListen(ear.listen.serial)]
+    assert ear.phase() in (ListenPhase.RESTING, ListenPhase.OPEN)
+
+
 @rule("SUB-26")
 def test_another_interest_does_not_break_the_backoff() -> None:
     ear = Ear()

@@ -20,7 +20,7 @@ from relist.effects import (
     RequestUnsubscribe,
 )
 from relist.errors import ImpossibleAct
-from relist.updates import Updates, covered_uris
+from relist.updates import Updates, covered_uris, updates_deadline_ms
 from relist.values import KINDS, Capabilities, Channel, Failure, ListenPhase, Wire
 from support.one import LEGACY, METHOD_NOT_FOUND, MODERN, TRANSIENT, policy
 
@@ -321,6 +321,25 @@ def test_an_update_of_a_request_that_was_given_up_is_not_believed() -> None:
     reader.hear(i.UpdatesEnded(1, TRANSIENT, reader.now_ms))
     reader.updated(ONE, 1)
     assert (reader.told, reader.notes()) == ([], ["SUB-14"])
+
+
+@pytest.mark.parametrize("failure", [TRANSIENT, METHOD_NOT_FOUND])
+def test_what_nobody_wants_any_more_leaves_nothing_behind(failure: Failure) -> None:
+    """No rest whose end changes nothing, no refusal: wanted again it is tried again."""
+    reader = legacy()
+    bare = reader.updates
+    for serial in (1, 2, 3):
+        reader.want(ONE)
+        assert reader.told == [RequestSubscribe(serial, ONE)]
+        if serial == 2:
+            reader.failed(serial, failure)
+            reader.unwant(ONE)
+        else:
+            reader.unwant(ONE)
+            reader.failed(serial, failure)
+    left = reader.updates
+    assert (left.resting, left.refused, left.asked) == (bare.resting, bare.refused, ())
+    assert updates_deadline_ms(left) is None
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,12 @@ def ask_beside(listen: Listen, heard: i.PushWanted, policy: Policy, to: ListenPh
 
 
 def ask_instead(listen: Listen, heard: i.PushWanted, policy: Policy, to: ListenPhase) -> ListenStep:
-    """Not acknowledged yet, and already out of date: cancel it and ask anew. Rule: SUB-34."""
+    """Not acknowledged yet, and already out of date: cancel it and ask anew.
+
+    Lists may be waiting for the acknowledgement, so its limit stays. Rule: SUB-30, SUB-34.
+    """
     asked, effects = ask_beside(listen, heard, policy, to)
+    asked = evolve(asked, limit_at_ms=listen.limit_at_ms)
     return ListenStep(asked, (CancelListen(listen.serial), *effects))
 
 
