@@ -16,6 +16,7 @@ from relist.values import (
     Carrier,
     Channel,
     Era,
+    Failure,
     Kind,
     Link,
     LinkPhase,
@@ -185,6 +186,9 @@ def heard(*said: i.SessionInput) -> SessionEdge:
     return SessionEdge(session, said[-1], after, effects, POLICY)
 
 
+REFUSED_VERSION = i.PageFailed(Kind.TOOLS, 1, Failure("x", code=-32022), 0)
+
+
 def connected(*said: i.SessionInput) -> SessionEdge:
     return heard(*CONNECTED, *said)
 
@@ -198,6 +202,7 @@ def connected(*said: i.SessionInput) -> SessionEdge:
         connected(evolve(NOTICE, serial=None)),
         connected(i.PushEnded(1, None, 0)),
         connected(i.ReadWanted(Kind.TOOLS, 0)),
+        connected(REFUSED_VERSION),
         connected(CREDENTIALS),
         connected(i.TransportLost(1, 0)),
     ],
@@ -255,6 +260,11 @@ WAITING = {"phase": LinkPhase.WAITING}
 
 SESSION_WRONG: tuple[tuple[str, str, SessionEdge], ...] = (
     ("kinds-are-isolated", "the link heard of it", became(connected(NOTICE), link_of(serial=9))),
+    (
+        "kinds-are-isolated",
+        "the link heard of it",
+        connected(REFUSED_VERSION)._replace(heard=evolve(REFUSED_VERSION, serial=9)),
+    ),
     (
         "kinds-are-isolated",
         "a channel for notices heard of it",
