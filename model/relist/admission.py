@@ -1,10 +1,11 @@
 """The gate at call time: may this call be sent, on the list as it is now?
 
 A host keeps a ``Call`` for each thing the model wants done and asks ``admit`` until the verdict is
-final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog moved.
-CHECK means: validate the arguments against ``item`` and ask again with the outcome. ADMIT names the
-item; check and send use one and the same list. The gate never cancels a call that was sent: a list
-that changes meanwhile is no matter of it. Rule: CALL-07.
+final. VERIFY means: tell the session ``VerificationWanted`` and ask again when the catalog moved;
+give up when the link is parked or refused, of which the gate knows nothing. CHECK means: validate
+the arguments against ``item`` and ask again with the outcome. ADMIT names the item; check and send
+use one and the same list. The gate never cancels a call that was sent: a list that changes
+meanwhile is no matter of it. Rule: CALL-07.
 """
 
 from enum import Enum

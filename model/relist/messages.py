@@ -145,14 +145,15 @@ def read_discovery(
     serial: int, result: object, now_ms: int
 ) -> Heard[DiscoverAnswered | DiscoverFailed]:
     """The answer to ``server/discover``, received at ``now_ms``. Rule: LIFE-28, LIFE-43."""
-    if not is_object(result) or result.get("resultType", "complete") != "complete":
+    listed = result.get("supportedVersions") if is_object(result) else None
+    complete = is_object(result) and result.get("resultType", "complete") == "complete"
+    if not is_object(result) or not complete or not is_list(listed):
         failure = Failure("no discovery result")
-        note = Note("LIFE-43", failure.reason, (serial,))
+        note = Note("LIFE-28" if complete else "LIFE-43", failure.reason, (serial,))
         return Heard(DiscoverFailed(serial, failure, now_ms), (note,))
     offered, versions = result.get("capabilities"), read_versions(result)
     notes = [*_notes_on_capabilities(offered), *_notes_on_ttl_ms(result, serial)]
-    listed = result.get("supportedVersions")
-    if not is_list(listed) or list(versions) != listed:
+    if list(versions) != listed:
         notes.append(Note("LIFE-28", "supportedVersions is no (short) list of versions", (serial,)))
     declared, ttl_ms = read_capabilities(offered), read_ttl_ms(result)
     return Heard(DiscoverAnswered(serial, versions, declared, now_ms, ttl_ms), tuple(notes))

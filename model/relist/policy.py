@@ -127,7 +127,7 @@ class Policy:
     probe_limit_ms: int = field(default=10_000, validator=_at_least(1))  # LIFE-30
     handshake_limit_ms: int = field(default=60_000, validator=_at_least(1))
     ack_limit_ms: int = field(default=5_000, validator=_at_least(1))  # SUB-30
-    healthy_ms: int = field(default=10_000, validator=_at_least(0))
+    healthy_ms: int = field(default=10_000, validator=_at_least(1))
     # Whether a legacy process that was restarted is still taken for legacy (LIFE-37).
     remember_process_era: bool = field(default=False, validator=_a(bool))
 

@@ -144,7 +144,7 @@ class Parked(Enum):
     """Why nothing is tried again by itself: until something outside changes."""
 
     AUTHORIZATION = "authorization"  # until credentials change
-    REQUEST = "request"  # the server refuses it as such: until a new link or another offer
+    REQUEST = "request"  # the server refuses it as such: until a new link, or a new offer of it
 
 
 @_identity_hash

@@ -411,3 +411,12 @@ def test_what_the_transport_cannot_use_is_left_out_and_named_while_its_neighbour
     (note,) = page.notes
     assert note.rule == "OBS-10"
     assert note.values == ("tools", 1, "bad", "x" * REASON_MAX)
+
+
+@rule("LIFE-28")
+@pytest.mark.parametrize("versions", [None, "2026-07-28", {"0": "2026-07-28"}])
+def test_a_discovery_without_a_list_of_versions_is_none(versions: object) -> None:
+    """A server that says nothing usable is tried again, not given up."""
+    read = read_discovery(1, {"supportedVersions": versions, "capabilities": {}}, 7)
+    assert read.heard == DiscoverFailed(1, Failure("no discovery result"), 7)
+    assert [note.rule for note in read.notes] == ["LIFE-28"]

@@ -4,7 +4,7 @@ import pytest
 
 from relist.machine import Hit
 from relist.values import Doubt, Phase
-from support.one import METHOD_NOT_FOUND, One, fresh, policy, walking
+from support.one import METHOD_NOT_FOUND, TRANSIENT, One, fresh, policy, walking
 
 rule = pytest.mark.rule
 
@@ -36,6 +36,20 @@ def test_the_window_is_never_moved() -> None:
         one.later(9)
         one.notice()
         assert one.deadline_ms == due
+
+
+@rule("FAIL-02")
+def test_a_complete_walk_ends_the_row_of_failures_though_it_was_spoiled() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(TRANSIENT)
+    one.wake()
+    assert one.catalog.pacing.failures == 1
+    one.notice()
+    one.page("a", "b")
+    assert one.catalog.pacing.failures == 0
+    one.verify()  # the gap does not delay it
+    assert len(one.requests()) == 1
 
 
 @rule("FAIL-08")

@@ -168,7 +168,12 @@ def test_a_refresh_during_a_walk_survives_its_failure(failure: Failure) -> None:
     one.refresh()
     one.refresh()
     one.fail(failure)
-    assert one.catalog.wanted
+    assert one.requests() == []
+    one.tick()
+    assert len(one.requests()) == 1
+    one.fail(failure)
+    one.tick()
+    assert one.requests() == []
 
 
 @rule("ATOM-07")

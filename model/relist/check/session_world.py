@@ -57,7 +57,7 @@ SESSION_POLICY = evolve(
     probe_limit_ms=1,
     handshake_limit_ms=1,
     ack_limit_ms=1,
-    healthy_ms=0,
+    healthy_ms=1,
     discovery_lifetime_ms=None,
 )
 

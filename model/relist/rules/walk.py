@@ -168,7 +168,8 @@ def set_aside(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase)
     """
     walk = _last_page(catalog, heard, policy)
     candidate = make_snapshot(catalog, walk, join(walk.pages), False, heard.now_ms, policy)
-    return _after_spoiled(catalog, candidate, heard.now_ms, policy, to)
+    answered = evolve(catalog, pacing=evolve(catalog.pacing, failures=0))  # the server answers
+    return _after_spoiled(answered, candidate, heard.now_ms, policy, to)
 
 
 def start_over(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> Step:
@@ -273,6 +274,9 @@ def park(catalog: Catalog, heard: i.PageFailed, policy: Policy, to: Phase) -> St
 
 
 def _parked(catalog: Catalog, why: Parked) -> Catalog:
+    """Parked, unless a refresh was asked for during the walk: that gets its own try first."""
+    if catalog.wanted is Wish.REFRESH:
+        return catalog
     return evolve(catalog, pacing=evolve(catalog.pacing, due_at_ms=None, parked=why))
 
 
