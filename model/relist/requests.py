@@ -225,5 +225,5 @@ def reply_of(message: object) -> dict[str, object] | None:
         return None
     reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
     if message["method"] == "ping":
-        return reply | {"result": {}}
+        return reply | {"result": dict[str, object]()}
     return reply | {"error": {"code": METHOD_NOT_FOUND, "message": "Method not found"}}

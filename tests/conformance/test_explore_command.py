@@ -162,7 +162,7 @@ def test_what_never_happens_is_complained_of(
 
 @pytest.mark.usefixtures("only_links")
 def test_a_world_that_is_given_up_has_no_verdict() -> None:
-    done = explore("--scenes-max", "400")
+    done = explore("--scenes-max", "500")
     assert done.exit_code == 3
     assert rows(done.stdout)["link over pipe"][-1] == "holds"
     assert rows(done.stdout)["link over http"][-1] == "unfinished"
