@@ -52,6 +52,12 @@ def _never_retries(link: Any, heard: Any, policy: Any) -> Any:
     return LinkStep(link) if waits else step_link(link, heard, policy)
 
 
+def _remembers_failures(link: Any, heard: Any, policy: Any) -> Any:
+    state, effects = step_link(link, heard, policy)
+    closed = state.phase is LinkPhase.CLOSED
+    return LinkStep(evolve(state, failures=link.failures) if closed else state, effects)
+
+
 LINK_FAULTS = (
     ("one-transport", _without(CloseTransport)),
     ("one-transport", _without(OpenTransport)),
@@ -60,6 +66,8 @@ LINK_FAULTS = (
     ("time-is-set", _waits_for_ever),
     ("live-is-known", _without(SendInitialized)),
     ("live-is-known", _speaks_anything),
+    ("link-is-heeded", _never_retries),
+    ("link-goes-for-its-reason", _remembers_failures),
     ("settles", _never_retries),
 )
 
@@ -101,11 +109,17 @@ def _asks_again_at_once(listen: Any, heard: Any, policy: Any) -> Any:
     return ListenStep(evolve(state, due_at_ms=heard.now_ms) if rests else state, effects)
 
 
+def _grants_nothing(listen: Any, heard: Any, policy: Any) -> Any:
+    state, effects = step_listen(listen, heard, policy)
+    return ListenStep(evolve(state, granted=frozenset()), effects)
+
+
 LISTEN_FAULTS = (
     ("granted-is-open", _grants_all),
     ("late-for-push", _believes_other_streams),
     ("one-listen", _never_cancels),
     ("push-time-is-set", _gives_an_open_stream_a_limit),
+    ("push-is-heeded", _grants_nothing),
     ("bounded-traffic", _asks_again_at_once),
 )
 

@@ -92,6 +92,17 @@ def moved() -> Edge:
     return stepped(one, i.CredentialsChanged("B", one.now_ms))
 
 
+def vanished() -> Edge:
+    """The server has no such kind any more."""
+    one = fresh()
+    return stepped(one, i.CapabilitiesChanged(False, False, one.now_ms))
+
+
+def unauthorized() -> Edge:
+    one = walking()
+    return stepped(one, i.PageFailed(TOOLS, one.catalog.serial, UNAUTHORIZED, one.now_ms))
+
+
 def parked() -> Edge:
     """Time passes in vain."""
     one = fresh()
@@ -116,7 +127,7 @@ def waiting() -> Edge:
 
 RIGHT = (
     *(gathered, published, republished, published_and_begun, set_aside, begun, doubted, uncovered),
-    *(late, moved, parked, proved_of_another, waiting),
+    *(late, moved, vanished, unauthorized, parked, proved_of_another, waiting),
 )
 
 
@@ -322,6 +333,14 @@ WRONG: tuple[tuple[str, str, Edge], ...] = (
             parked=Parked.AUTHORIZATION,
         ),
     ),
+    ("answer-counts", "parked, and due", pacing(unauthorized(), due_at_ms=AT_MS)),
+    (
+        "link-begins-anew",
+        "(None, None, None, 2) outlived the link or the support",
+        pacing(moved(), spoiled_in_row=2),
+    ),
+    ("link-begins-anew", "no list, and doubted", after(moved(), doubt=Doubt.NOTICED)),
+    ("link-begins-anew", "unsupported, and still paced", pacing(vanished(), failures=1)),
     ("bounded-lag", "stale, and no walk will ever begin", pacing(doubted(), due_at_ms=None)),
     ("bounded-lag", "waits 30001 ms", pacing(doubted(), due_at_ms=AT_MS + 30_001)),
     ("bounded-lag", "waits 30001 ms", pacing(uncovered(), due_at_ms=AT_MS + 30_001)),

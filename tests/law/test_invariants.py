@@ -46,6 +46,34 @@ FAULTS: tuple[tuple[str, str, Rules, str], ...] = (
     ("bounded-traffic", "a notice moves the window", altered.MOVED_WINDOW, SMALLEST),
     ("bounded-traffic", "walks begin before they are due", altered.EARLY, SMALLEST),
     ("bounded-lag", "nothing is due after a spoiled walk", altered.NEVER_DUE, SMALLEST),
+    (
+        "standing-is-as-told",
+        "the end of push is not recorded",
+        altered.COVERAGE_LOSS_UNRECORDED,
+        "push that comes and goes",
+    ),
+    (
+        "phase-has-its-reason",
+        "an undeclared kind is listed",
+        altered.UNDECLARED_LISTED,
+        "capabilities",
+    ),
+    ("wish-is-kept", "a walk serves nobody", altered.BEGUN_FOR_NOBODY, "wishes"),
+    ("time-is-kept", "nothing begins when it is due", altered.SLEPT, SMALLEST),
+    ("answer-counts", "401 does not park", altered.NOT_PARKED, "authorization"),
+    ("vouched-is-earned", "all is vouched for", altered.ALWAYS_VOUCHED, "no push, only reads"),
+    (
+        "link-begins-anew",
+        "other credentials forgive nothing",
+        altered.FAILURES_FORGIVEN_BY_NOBODY,
+        "credentials",
+    ),
+    (
+        "notice-is-told",
+        "an undeclared notice is not noted",
+        altered.UNHEEDED_UNNOTED,
+        "no push, only reads",
+    ),
 )
 
 

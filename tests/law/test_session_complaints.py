@@ -7,8 +7,9 @@ import pytest
 from attrs import evolve
 
 from relist import inputs as i
+from relist.check.edge import LinkEdge, ListenEdge
 from relist.check.isolation import ISOLATED, SessionEdge, broken
-from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS, LinkEdge, ListenEdge
+from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS
 from relist.effects import Effect, OpenListen, OpenTransport, RequestDiscover, RequestPage
 from relist.session import Session, new_session, receive
 from relist.updates import Asked, Resting

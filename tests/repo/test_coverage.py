@@ -13,9 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = (
     *("tests/unit", "tests/law", "tests/transcripts"),
-    *("tests/conformance/test_judge.py", "tests/repo/test_generated.py"),
+    *("tests/conformance/test_judge.py", "tests/repo/test_generated.py", "tests/strength"),
 )
-FAST = "not nightly and not thorough"
+FAST = "not nightly and not thorough and not strength"
 
 
 def _coverage(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:

@@ -153,6 +153,17 @@ LIMIT_IGNORED: Rules = {"gave_up": _never, "in_time": _always}
 MOVED_WINDOW: Rules = {"keep_doubting": _moved_window}
 NEVER_DUE: Rules = {"set_aside": _then(walk.set_aside, _pacing(due_at_ms=None))}
 EARLY: Rules = {"due": _always}
+SLEPT: Rules = {"due": _never, "not_due": _always}
+BEGUN_FOR_NOBODY: Rules = {"begin": _then(walk.begin, _walking(serves=None))}
+NOT_PARKED: Rules = {"park": _then(walk.park, _pacing(parked=None))}
+COVERAGE_LOSS_UNRECORDED: Rules = {"uncover": walk.nothing}
+ALWAYS_VOUCHED: Rules = {
+    "publish": _then(walk.publish, lambda catalog: evolve(catalog, vouched=True))
+}
+FAILURES_FORGIVEN_BY_NOBODY: Rules = {
+    "change_partition": _then(standing.change_partition, _pacing(failures=1))
+}
+UNHEEDED_UNNOTED: Rules = {"note_unheeded": walk.nothing}
 TELLS_DOUBTS_APART: Rules = {"due": _impatient_of_one_doubt}
 OTHER_CURSOR: Rules = {"gather": _other_cursor}
 LOSS_FORGOTTEN: Rules = {

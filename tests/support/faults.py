@@ -84,7 +84,7 @@ FAULTS = (
     Fault("forgotten-rewalk", frozenset({"doubt-is-heeded"}), forgotten_rewalk),
     Fault("late-accepted", frozenset({"no-late-overwrite", "single-flight"}), late_accepted),
     Fault("cut-walk-published", frozenset({"complete-or-nothing"}), cut_walk_published),
-    Fault("lifetime-forgotten", frozenset({"converges"}), lifetime_forgotten),
+    Fault("lifetime-forgotten", frozenset({"converges", "wish-is-kept"}), lifetime_forgotten),
 )
 UNSEEN = (
     Fault("foreign-believed", frozenset({"push-is-current"}), foreign_believed),

@@ -173,6 +173,34 @@ def test_a_chattering_server_does_not_starve_calls() -> None:
     assert refused(gone) is Refusal.REMOVED
 
 
+@rule("CALL-05")
+def test_of_several_complete_lists_the_newest_answers() -> None:
+    one = fresh()
+    call = plan(one)
+    one.notice()
+    verdict = ask(one, call)
+    one.refresh()
+    one.page("a", "b")
+    one.refresh()
+    one.notice()
+    one.page("b")
+    assert one.names == ["a", "b"]
+    assert refused(ask(one, verdict.call)) is Refusal.REMOVED
+
+
+@rule("CALL-05")
+def test_a_failure_before_the_question_does_not_answer_it() -> None:
+    one = fresh()
+    call = plan(one)
+    one.refresh()
+    one.fail(TRANSIENT)
+    verdict = ask(one, call)
+    assert ask(one, verdict.call).verdict is Verdict.VERIFY
+    one.refresh()
+    one.fail(TRANSIENT)
+    assert refused(ask(one, verdict.call)) is Refusal.UNVERIFIABLE
+
+
 @rule("CALL-06")
 @pytest.mark.parametrize("risk", list(Risk))
 def test_if_verification_fails_policy_says_what_may_go_on(risk: Risk) -> None:
@@ -266,6 +294,20 @@ def test_a_header_mismatch_gives_one_walk_and_one_more_try() -> None:
     retry = ask(one, again.call)
     assert retry.verdict is Verdict.ADMIT
     assert refused(after_rejection(one.catalog, retry.call, HEADER_MISMATCH)) is Refusal.REJECTED
+
+
+@rule("CALL-10")
+def test_a_rejected_call_waits_for_a_walk_begun_afterwards_and_is_checked_anew() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(TRANSIENT)
+    sent = arguments_checked(plan(one), item("a"), valid=True)
+    again = after_rejection(one.catalog, sent, HEADER_MISMATCH)
+    failures = one.catalog.pacing.failures
+    assert failures == 1
+    assert again.call == evolve(
+        sent, retried=True, asked=one.catalog.serial, failures=failures, checked=None
+    )
 
 
 @rule("CALL-08")

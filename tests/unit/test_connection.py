@@ -31,7 +31,7 @@ class Line:
     def __init__(self, wire: Wire = Wire.PIPE, **rules: Any) -> None:
         self.policy = policy(**rules)
         self.link: Link = new_link(wire)
-        self.now_ms = 1_000
+        self.now_ms = 1_000_000  # longer than any time of the policy: no sum of two is small
         self.told: list[LinkEffect] = []
         self.hear(i.ConnectWanted(self.now_ms))
 
@@ -394,6 +394,53 @@ def test_closing_and_connecting_again() -> None:
     assert line.told == []
     line.hear(i.ConnectWanted(line.now_ms))
     assert line.told == [OpenTransport(2)]
+
+
+def test_of_a_link_that_is_gone_no_time_is_left() -> None:
+    line = live()
+    line.lose()
+    assert (line.link.limit_at_ms, line.link.live_at_ms) == (None, None)
+    for gone in (line, probing(), live()):
+        gone.hear(i.CloseWanted(gone.now_ms))
+        times = (gone.link.limit_at_ms, gone.link.due_at_ms, gone.link.live_at_ms)
+        assert times == (None, None, None)
+
+
+def test_a_link_that_is_replaced_has_still_to_prove_itself() -> None:
+    line = live(Wire.HTTP, modern=False)
+    line.later(line.policy.healthy_ms)
+    line.expire()
+    line.later(line.policy.healthy_ms)
+    line.lose()
+    assert line.link.failures == 2
+
+
+@rule("LIFE-24")
+def test_on_a_new_link_a_version_may_be_corrected_again() -> None:
+    line = probing()
+    for _ in range(2):
+        line.discover_failed(Failure("x", code=-32022, supported=(MODERN,)))
+        assert line.phase() is LinkPhase.PROBING
+        line.lose()
+        line.later(10**6)
+        line.open()
+
+
+@rule("LIFE-13")
+def test_what_a_server_offered_lasts_no_longer_than_its_link() -> None:
+    line = probing()
+    line.hear(i.DiscoverAnswered(1, (MODERN,), FULL, line.now_ms, ttl_ms=10**9))
+    assert line.link.expires_at_ms is not None
+    line.lose()
+    line.later(500)
+    assert line.phase() is LinkPhase.OPENING
+    assert line.link.expires_at_ms is None
+
+
+def test_links_that_fail_together_do_not_come_back_together() -> None:
+    line = probing(jitter_percent=50)
+    line.lose()
+    assert line.link.due_at_ms == line.now_ms + line.policy.backoff_ms(1, "link", 1)
 
 
 def test_a_transport_that_does_not_open_in_time_is_given_up() -> None:

@@ -294,6 +294,35 @@ def test_a_task_renews_what_nothing_vouches_for_and_is_old() -> None:
     assert _task(covered=False, age_ms=50, oldest_ms=None) == []
 
 
+@rule("LIFE-45")
+def test_a_discovery_that_fails_honours_retry_after_and_is_spread() -> None:
+    for failure, rules in (
+        (Failure("x", status=429, retry_after_ms=7_000), policy(discovery_gap_ms=1)),
+        (Failure("x", status=503), policy(discovery_gap_ms=1, jitter_percent=50)),
+    ):
+        client = Served()
+        client.rules, client.now_ms = rules, LIFE_MS
+        assert client.need()
+        serial = client.session.link.serial
+        client.hear(i.DiscoverFailed(serial, failure, client.now_ms))
+        waits_ms = rules.backoff_ms(1, "discovery", serial, failure)
+        assert client.session.link.expires_at_ms == client.now_ms + waits_ms
+
+
+@rule("TTL-35")
+def test_a_task_looks_at_each_kind_by_itself() -> None:
+    client = Served(ttl_ms=None)
+    client.rules = policy(task_max_age_ms=50)
+    client.hear(i.CredentialsChanged("A", 0))
+    client.hear(i.TransportOpened(2, 0))
+    client.answer(FULL, None)
+    client.hear(i.PushOpened(client.session.listen.serial, frozenset({Channel.TOOLS}), 0))
+    for kind in KINDS:
+        client.page(kind)
+    client.hear(i.TaskBegan(50))
+    assert client.pages() == [Kind.PROMPTS, Kind.RESOURCES, Kind.TEMPLATES]
+
+
 # --- eras that were remembered --------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
 """Lifetimes: when a list expires, and that expiry alone starts nothing."""
 
 import pytest
+from attrs import evolve
 
-from relist.freshness import earliest, lifetime_ms
+from relist.freshness import earliest, lifetime_ms, snapshot_deadline_ms
 from relist.machine import Hit
+from relist.rules.base import open_walk
 from relist.values import Era, Phase
 from support.one import fresh, policy, walking
 
@@ -180,3 +182,34 @@ def test_polling_goes_on_when_a_kept_list_holds_on_a_new_link() -> None:
     assert one.phase() is Phase.FRESH
     assert one.wake() == 2_000
     assert len(one.requests()) == 1
+
+
+@rule("TTL-32")
+def test_what_a_legacy_page_says_of_its_lifetime_is_as_nothing() -> None:
+    one = fresh(policy(unvouched_lifetime_ms=50), era=Era.LEGACY, covered=False, ttl_ms=1)
+    assert one.snapshot.expires_at_ms == one.snapshot.listed_at_ms + 50
+    walk = evolve(open_walk(walking().catalog), expires_at_ms=7)
+    assert snapshot_deadline_ms(walk, Era.LEGACY, True, one.policy) is None
+    assert snapshot_deadline_ms(walk, Era.MODERN, True, one.policy) == 7
+
+
+@rule("TTL-03")
+@rule("TTL-06")
+def test_the_earliest_end_of_any_page_is_that_of_the_list() -> None:
+    for named_ms, expires_ms in ((5, 5), (500, 60)):
+        one = walking(policy(unvouched_lifetime_ms=50), covered=False)
+        one.page("a", ttl_ms=named_ms, more="x")
+        one.later(10)
+        one.page("b", more="y")
+        one.later(10)
+        one.page("c")
+        assert one.snapshot.expires_at_ms == 1_000 + expires_ms
+
+
+@rule("TTL-06")
+def test_push_that_began_within_the_walk_vouches_for_no_lifetime() -> None:
+    one = walking(policy(unvouched_lifetime_ms=50, spoiled_in_row_max=1), covered=False)
+    one.cover()
+    one.page("a")
+    assert not one.snapshot.clean
+    assert one.snapshot.expires_at_ms == one.now_ms + 50

@@ -2,9 +2,11 @@
 
 import pytest
 
+from relist.effects import DoubtList, Note
+from relist.inputs import CapabilitiesChanged
 from relist.machine import Hit
-from relist.values import Doubt, Phase
-from support.one import METHOD_NOT_FOUND, TRANSIENT, One, fresh, policy, walking
+from relist.values import Doubt, Failure, Kind, Phase
+from support.one import METHOD_NOT_FOUND, TRANSIENT, UNAUTHORIZED, One, fresh, policy, walking
 
 rule = pytest.mark.rule
 
@@ -300,3 +302,68 @@ def test_method_not_found_on_a_declared_kind_is_unsupported_not_empty() -> None:
     for ask in (one.read, one.refresh, one.notice, one.tick):
         ask()
         assert one.requests() == []
+
+
+@rule("NOTE-24")
+def test_quiet_begins_with_the_very_end_of_the_next_longer_gap() -> None:
+    rules = policy(gather_ms=10, gap_base_ms=100, gap_max_ms=1_000)
+    for after_ms, waits_ms in ((99, 10), (100, 10), (40, 60)):
+        one = fresh(rules)
+        one.now_ms = one.snapshot.listed_at_ms + after_ms
+        one.notice()
+        assert one.catalog.pacing.gap_exponent == (after_ms < 100)
+        assert one.wake() == waits_ms
+
+
+@rule("NOTE-12")
+def test_a_notice_before_listing_is_told_of_a_kept_list_only() -> None:
+    one = fresh(covered=False, ttl_ms=10**6)
+    one.lose()
+    one.link()
+    one.notice()
+    assert one.told == (DoubtList(Kind.TOOLS, Doubt.NOTICED),)
+    none = One()
+    none.link()
+    before = none.catalog
+    none.notice()
+    assert none.catalog is before
+
+
+@rule("SUB-27")
+def test_push_that_begins_before_listing_does_not_vouch_for_a_kept_list() -> None:
+    one = fresh(covered=False, ttl_ms=10**6)
+    one.lose()
+    one.link()
+    one.cover()
+    assert one.doubt is Doubt.UNVOUCHED
+    assert one.told == (DoubtList(Kind.TOOLS, Doubt.UNVOUCHED),)
+
+
+@rule("STATE-02")
+def test_a_walk_that_spoils_itself_makes_the_list_suspect() -> None:
+    one = fresh()
+    one.refresh()
+    one.page("a@1", more="x")
+    one.page("a@2")
+    assert (one.phase(), one.doubt) == (Phase.STALE, Doubt.SUSPECTED)
+    assert one.told == (DoubtList(Kind.TOOLS, Doubt.SUSPECTED),)
+
+
+@rule("FAIL-19")
+def test_a_request_that_is_refused_as_such_is_noted_with_its_code() -> None:
+    one = walking()
+    serial = one.catalog.serial
+    one.fail(Failure("x", code=-32600))
+    text = "refused in a way that repeating does not mend"
+    assert one.told == (Note("FAIL-19", text, (serial, -32600)),)
+    assert one.catalog.pacing.due_at_ms is None
+
+
+@rule("FAIL-04")
+def test_a_kind_that_vanishes_for_a_while_stays_parked() -> None:
+    one = fresh()
+    one.refresh()
+    one.fail(UNAUTHORIZED)
+    one.hear(CapabilitiesChanged(False, False, one.now_ms))
+    one.hear(CapabilitiesChanged(True, True, one.now_ms))
+    assert (one.phase(), one.requests()) == (Phase.STALE, [])

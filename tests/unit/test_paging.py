@@ -1,6 +1,7 @@
 """Walks: cursors, bounds, joining."""
 
 import pytest
+from attrs import evolve
 
 from relist.paging import join
 from relist.values import Phase
@@ -32,6 +33,28 @@ def test_the_first_request_has_no_cursor_and_cursors_come_back_unchanged() -> No
         one.page(more=cursor)
         (request,) = one.requests()
         assert request.cursor == cursor
+
+
+@rule("ATOM-15")
+@rule("ATOM-24")
+def test_pages_forget_neither_the_list_held_back_nor_who_asked() -> None:
+    one = walking(policy(spoiled_in_row_max=2))
+    one.notice()
+    one.page("a")
+    one.refresh()
+    one.refresh()
+    one.page("b", more="x")
+    one.fail(INVALID_PARAMS)
+    assert one.names == ["a"]
+    assert one.wake() == 0
+
+
+@rule("FAIL-03")
+def test_a_dead_cursor_that_counts_as_a_failure_may_say_when_to_ask_again() -> None:
+    one = walking(policy(spoiled_in_row_max=1))
+    one.page("a", more="x")
+    one.fail(evolve(INVALID_PARAMS, retry_after_ms=7_000))
+    assert one.wake() == 7_000
 
 
 @rule("DISC-08")

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from attrs import field, frozen
 
 from relist.errors import PolicyError, RelistError
-from relist.policy import Policy, Risk
+from relist.policy import Policy, Risk, _a, _all, _at_least
 from relist.presets import preset
 from support.one import SEED, policy
 
@@ -15,9 +16,10 @@ rule = pytest.mark.rule
 def test_there_is_no_default_seed() -> None:
     with pytest.raises(TypeError):
         Policy()  # type: ignore[call-arg]
-    for seed in (b"", "text"):
-        with pytest.raises(PolicyError, match=r"policy\.seed"):
-            Policy(seed=seed)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match=r"^policy\.seed must not be empty: .* randomness$"):
+        Policy(seed=b"")
+    with pytest.raises(PolicyError, match=r"^policy\.seed"):
+        Policy(seed="text")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +102,59 @@ def test_a_value_out_of_range_is_named_with_its_value(name: str, value: Any) -> 
     assert repr(value) in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"number": 2}, "policy.number must be an integer >= 3: 2"),
+        ({"number": True}, "policy.number must be an integer >= 3: True"),
+        ({"number": "5"}, "policy.number must be an integer >= 3: '5'"),
+        ({"flag": 1}, "policy.flag must be of type bool: 1"),
+        ({"names": ["a"]}, "policy.names must be a tuple of str: ['a']"),
+        ({"names": ("a", 1)}, "policy.names must be a tuple of str: ('a', 1)"),
+    ],
+)
+def test_a_refusal_says_what_would_have_been_right(values: dict[str, Any], text: str) -> None:
+    @frozen
+    class Some:
+        number: int = field(default=3, validator=_at_least(3))
+        flag: bool = field(default=True, validator=_a(bool))
+        names: tuple[str, ...] = field(default=("a", "b"), validator=_all(tuple, str))
+
+    assert Some().number == 3
+    with pytest.raises(PolicyError) as refused:
+        Some(**values)
+    assert str(refused.value) == text
+
+
 def test_no_version_at_all_is_refused_with_both_names() -> None:
-    with pytest.raises(PolicyError, match=r"modern_versions.*legacy_versions"):
+    both = r"^policy\.modern_versions and policy\.legacy_versions are both empty$"
+    with pytest.raises(PolicyError, match=both):
         policy(modern_versions=(), legacy_versions=())
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (
+            {"modern_versions": ("a", "b"), "legacy_versions": ("b", "c")},
+            "policy.modern_versions and policy.legacy_versions both name ['b']:"
+            " each version is of one era",
+        ),
+        (
+            {"poll_ms": 7, "lazy": True},
+            "policy.poll_ms (7) lists by itself, policy.lazy only when asked",
+        ),
+        (
+            {"poll_ms": 7, "jitter_percent": 100},
+            "policy.poll_ms (7) must be spread by less than all of it:"
+            " policy.jitter_percent is 100",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_told_so(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        policy(**values)
+    assert str(refused.value) == text
 
 
 def test_a_policy_error_is_a_value_error_and_ours() -> None:
@@ -115,6 +167,27 @@ def test_backoff_doubles_up_to_its_cap() -> None:
     rules = policy(backoff_base_ms=500, backoff_max_ms=3_000)
     delays = [rules.backoff_ms(failures, "tools", 1) for failures in (1, 2, 3, 4, 5, 10_000)]
     assert delays == [500, 1_000, 2_000, 3_000, 3_000, 3_000]
+
+
+@rule("FAIL-02")
+def test_however_long_it_fails_the_delay_is_a_number_that_can_be_kept() -> None:
+    rules = policy(backoff_base_ms=1, backoff_max_ms=2**40)
+    assert rules.backoff_ms(10_000, "tools", 1) == 2**32
+
+
+@rule("FAIL-02")
+@pytest.mark.parametrize(("percent", "least"), [(0, 10), (50, 5), (100, 0)])
+def test_jitter_takes_every_value_of_its_spread(percent: int, least: int) -> None:
+    rules = policy(backoff_base_ms=10, jitter_percent=percent)
+    delays = {rules.backoff_ms(1, "tools", serial) for serial in range(200)}
+    assert delays == set(range(least, 11))
+
+
+@rule("TTL-11")
+def test_polls_take_every_value_of_their_spread() -> None:
+    rules = policy(poll_ms=10, jitter_percent=50)
+    times = {rules.next_poll_ms(1_000, "tools", serial) for serial in range(200)}
+    assert times == set(range(1_005, 1_011))
 
 
 @rule("FAIL-02")

@@ -31,7 +31,7 @@ class Ear:
     def __init__(self, carrier: Carrier = Carrier.SUBSCRIPTION, **rules: Any) -> None:
         self.policy = policy(**rules)
         self.listen: Listen = new_listen()
-        self.now_ms = 1_000
+        self.now_ms = 1_000_000  # longer than any time of the policy: no sum of two is small
         self.told: list[ListenEffect] = []
         self.hear(i.PushWanted(BOTH, carrier, self.now_ms))
 
@@ -101,7 +101,7 @@ def test_more_than_was_asked_for_is_not_believed() -> None:
     ear = Ear()
     ear.opened(frozenset(Channel))
     assert ear.listen.granted == BOTH
-    assert [told.rule for told in ear.told if isinstance(told, Note)] == ["SUB-40"]
+    assert ear.told == [Note("SUB-40", "granted without being asked for (topics)", (1,))]
 
 
 @rule("SUB-29")
@@ -212,6 +212,40 @@ def test_a_stream_that_ends_may_be_reopened_by_the_transport() -> None:
     assert ear.phase() is ListenPhase.OPEN
 
 
+def test_channels_that_fail_together_do_not_come_back_together() -> None:
+    ear = Ear(jitter_percent=50)
+    ear.ended()
+    assert ear.listen.due_at_ms == ear.now_ms + ear.policy.backoff_ms(1, "listen", 1)
+
+
+def test_a_pipe_after_a_subscription_is_a_pipe_that_never_failed() -> None:
+    ear = Ear()
+    ear.ended()
+    ear.hear(i.PushReleased(ear.now_ms))
+    ear.hear(i.PushWanted(BOTH, Carrier.PIPE, ear.now_ms))
+    listen = ear.listen
+    assert (listen.carrier, listen.failures) == (Carrier.PIPE, 0)
+    assert listen.opened_at_ms == ear.now_ms
+
+
+def test_of_a_channel_that_has_ended_nothing_is_left() -> None:
+    for failure in (None, METHOD_NOT_FOUND):
+        ear = Ear()
+        ear.opened()
+        ear.ended(failure)
+        assert (ear.listen.stream, ear.listen.opened_at_ms) == (None, None)
+        assert ear.listen.granted == frozenset()
+
+
+def test_a_channel_on_another_link_starts_counting_anew() -> None:
+    ear = Ear()
+    ear.ended()
+    ear.hear(i.PushReleased(ear.now_ms))
+    ear.hear(i.PushWanted(BOTH, Carrier.SUBSCRIPTION, ear.now_ms))
+    ear.ended()
+    assert ear.wake() == 500
+
+
 def test_with_the_link_goes_the_channel() -> None:
     for prepare in (lambda ear: None, Ear.opened, Ear.ended):
         ear = Ear()
@@ -288,6 +322,30 @@ def test_while_renewing_other_streams_change_nothing() -> None:
     ear.opened(MORE, serial=7)
     ear.opened(MORE, serial=1)
     assert ear.listen is before
+
+
+def test_a_replacement_that_fails_honours_retry_after_and_is_spread() -> None:
+    ear = renewing()
+    ear.ended(Failure("x", status=429, retry_after_ms=7_000))
+    assert ear.wake() == 7_000
+    ear = renewing()
+    ear.policy = policy(jitter_percent=50)
+    ear.ended()
+    assert ear.wake() == ear.policy.backoff_ms(1, "listen", 2)
+
+
+def test_asking_for_something_else_starts_counting_anew() -> None:
+    ear = renewing()
+    ear.ended()
+    ear.hear(i.PushWanted(TOOLS, Carrier.SUBSCRIPTION, ear.now_ms))
+    ear.ended()
+    assert ear.wake() == 500
+
+
+def test_a_stream_that_ended_proves_no_other_one_healthy() -> None:
+    ear = renewing()
+    ear.ended(serial=1)
+    assert ear.listen.opened_at_ms is None
 
 
 @rule("SUB-34")

@@ -75,6 +75,16 @@ def test_an_update_doubts_that_uri_and_what_contains_it() -> None:
     assert found(kept(after, "x://a"), "x://a")
 
 
+@rule("RES-06")
+def test_a_folder_contains_what_is_below_it_with_or_without_its_slash() -> None:
+    contents: Contents = {}
+    for uri in ("x://a", "x://a/", "x://a//"):
+        contents = kept(contents, uri)
+    after = resources.updated(contents, "x://a/b")
+    assert [found(after, uri) for uri in contents] == [False, False, True]
+    assert resources.updated(contents, "x://ab") is contents
+
+
 def test_an_update_of_something_else_leaves_the_same_object() -> None:
     contents = kept({}, "x://1")
     assert resources.updated(contents, "y://1") is contents
@@ -104,3 +114,6 @@ def test_bodies_are_bounded_by_their_bytes() -> None:
         contents = kept(contents, uri, policy=rules)
     assert list(contents) == ["x://2", "x://3"]
     assert kept(contents, "x://4", policy=policy(contents_bytes_max=3)) == {}
+    for uri in ("x://1", "x://2", "x://3"):
+        contents = kept(contents, uri)
+    assert list(kept(contents, "x://4", policy=policy(contents_bytes_max=5))) == ["x://4"]

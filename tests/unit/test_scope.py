@@ -20,6 +20,7 @@ def test_whatever_lists_may_differ_by_is_in_the_key() -> None:
     one = fresh(scope=Scope.PRIVATE)
     key = cache_key(one.catalog, "server", "digest")
     assert key is not None
+    assert cache_key(one.catalog, "server") == evolve(key, capabilities="")
     assert (key.server, key.capabilities, key.version) == ("server", "digest", "2026-07-28")
     assert (key.era, key.partition, key.kind) == (Era.MODERN, "A", Kind.TOOLS)
     legacy = cache_key(fresh(era=Era.LEGACY).catalog, "server", "digest")

@@ -80,6 +80,11 @@ class Client:
             i.PageArrived(kind, serial, items(*texts), None, None, Scope.PRIVATE, self.now_ms)
         )
 
+    def page_of(self, kind: Kind, *texts: str) -> None:
+        """The kind is listed anew."""
+        self.hear(i.RefreshWanted(kind, self.now_ms))
+        self.page(kind, *texts)
+
     def listed(self) -> None:
         for kind in KINDS:
             self.page(kind, "a")
@@ -302,6 +307,22 @@ def test_a_proof_about_a_list_that_never_was_is_an_impossible_act(generation: in
         client.hear(i.StalenessProved(Kind.TOOLS, generation, client.now_ms))
     assert client.core.session is before
     assert client.core.effects() == ()
+
+
+@rule("ATOM-16")
+def test_each_kind_has_a_surface_of_its_own() -> None:
+    client = modern()
+    for count, kind in enumerate((*KINDS, KINDS[0])):
+        client.page_of(kind, "a", "b", "c", "d")
+        client.hear(i.SurfaceAdopted(kind, 2, count, client.now_ms))
+    adopted = client.core.session.adopted
+    assert [one and (one.generation, one.count) for one in adopted] == [
+        (2, count) for count in (4, 1, 2, 3)
+    ]
+
+
+def test_without_a_partition_there_is_one_all_the_same() -> None:
+    assert {one.standing.partition for one in new_session(Wire.PIPE).catalogs} == {""}
 
 
 def test_effects_are_handed_out_once() -> None:

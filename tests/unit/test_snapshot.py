@@ -1,6 +1,7 @@
 """Snapshots: identity, order, generations, scope."""
 
 import pytest
+from attrs import evolve
 from attrs.exceptions import FrozenInstanceError
 
 from relist.snapshot import digest, share
@@ -133,3 +134,10 @@ def test_a_list_has_a_digest_of_its_keys_and_contents() -> None:
     assert (
         len({listed("a", "b"), listed("b", "a"), listed("a", "b@2"), listed("ab"), listed()}) == 5
     )
+
+
+@rule("ATOM-05")
+def test_a_key_that_is_no_proper_text_has_a_digest_too() -> None:
+    listed = fresh().snapshot
+    keys = ("\ud800", "\udfff")
+    assert len({digest(evolve(listed, items=(Item(key, b"x"),))) for key in keys}) == 2

@@ -2,9 +2,11 @@
 
 import pytest
 
+from relist.effects import DoubtList
+from relist.inputs import CapabilitiesChanged
 from relist.machine import Hit
-from relist.values import Doubt, Era, Phase, Scope
-from support.one import One, fresh, walking
+from relist.values import Doubt, Era, Kind, Phase, Scope
+from support.one import One, fresh, policy, walking
 
 rule = pytest.mark.rule
 
@@ -34,6 +36,48 @@ def test_a_modern_list_that_rests_on_its_lifetime_survives() -> None:
     assert one.phase() is Phase.FRESH
     assert one.requests() == []
     assert one.snapshot is before
+
+
+@rule("CAP-18")
+def test_what_a_new_link_declares_holds_also_where_the_list_is_kept() -> None:
+    one = fresh(covered=False, ttl_ms=10**6)
+    assert one.catalog.standing.push
+    one.lose()
+    one.link()
+    one.allow(push=False)
+    assert one.phase() is Phase.FRESH
+    assert not one.catalog.standing.push
+
+
+@rule("ATOM-22")
+def test_a_list_that_was_held_back_goes_with_its_link() -> None:
+    one = walking()
+    one.notice()
+    one.page("a")
+    assert one.catalog.candidate is not None
+    one.lose()
+    assert one.catalog.candidate is None
+
+
+@rule("CAP-18")
+def test_an_offer_as_before_leaves_the_same_state_object() -> None:
+    one = fresh()
+    before = one.catalog
+    one.hear(CapabilitiesChanged(True, True, one.now_ms))
+    assert one.catalog is before
+    one.hear(CapabilitiesChanged(True, False, one.now_ms))
+    assert not one.catalog.standing.push
+
+
+@rule("REC-08")
+def test_a_lazy_list_of_another_version_is_told_to_be_doubted() -> None:
+    one = fresh(covered=False, ttl_ms=10**6)
+    one.policy = policy(lazy=True)
+    one.lose()
+    one.link()
+    one.allow(version="2027-01-01")
+    assert (one.phase(), one.doubt) == (Phase.STALE, Doubt.UNVOUCHED)
+    assert one.told == (DoubtList(Kind.TOOLS, Doubt.UNVOUCHED),)
 
 
 @rule("REC-06")

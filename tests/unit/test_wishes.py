@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from relist.rules.base import stronger
 from relist.values import Doubt, Failure, Phase, Scope, Wish
 from support.one import REFUSED, TRANSIENT, UNAUTHORIZED, One, fresh, policy
 
@@ -379,3 +380,30 @@ def test_lazy_waits_for_the_window() -> None:
     assert one.requests() == []
     assert one.wake() == 80
     assert len(one.requests()) == 1
+
+
+@rule("ATOM-24")
+def test_the_wish_that_an_abandoned_walk_served_comes_back_also_after_a_page() -> None:
+    one = fresh()
+    one.refresh()
+    one.page("a", more="x")
+    one.lose()
+    assert one.catalog.wanted is Wish.REFRESH
+
+
+@pytest.mark.parametrize("one", [None, *Wish])
+@pytest.mark.parametrize("other", [None, *Wish])
+def test_the_stronger_wish_serves_both(one: Wish | None, other: Wish | None) -> None:
+    both = [wish for wish in (one, other) if wish is not None]
+    assert stronger(one, other) is max(both, key=lambda wish: wish.value, default=None)
+
+
+@rule("REC-05")
+def test_a_list_that_is_walked_for_a_call_only_is_not_doubted() -> None:
+    one = fresh(covered=False, ttl_ms=10**6)
+    one.lose()
+    one.verify()
+    one.link()
+    one.allow()
+    assert (one.phase(), one.doubt) == (Phase.DISCOVERING, None)
+    assert len(one.told) == 1

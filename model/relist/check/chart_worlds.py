@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from relist import inputs as i
+from relist.check.edge import LinkEdge, ListenEdge
 from relist.check.explore import Move
-from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS, LinkEdge, ListenEdge
+from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS
 from relist.check.normal import normal_link, normal_listen
 from relist.check.rows import row_of
 from relist.check.setting import LEGACY, MODERN, OTHER

@@ -1,11 +1,20 @@
-"""One step of one catalog as a value, and what can be read off it."""
+"""One step of a machine as a value, and what can be read off that of a catalog."""
 
 from typing import NamedTuple
 
 from relist import inputs as i
-from relist.effects import AbandonWalk, CatalogEffect, DoubtList, Publish, RequestPage, Withdraw
+from relist.effects import (
+    AbandonWalk,
+    CatalogEffect,
+    DoubtList,
+    LinkEffect,
+    ListenEffect,
+    Publish,
+    RequestPage,
+    Withdraw,
+)
 from relist.policy import Policy
-from relist.values import Catalog, Doubt, Items
+from relist.values import Catalog, Doubt, Items, Link, Listen
 
 
 class Edge(NamedTuple):
@@ -67,3 +76,23 @@ class Edge(NamedTuple):
         if walk is None or not self.answered or not isinstance(heard, i.PageArrived):
             return None
         return None if heard.next_cursor is not None else (*walk.pages, heard.items)
+
+
+class LinkEdge(NamedTuple):
+    """One step of the link chart."""
+
+    before: Link
+    heard: i.LinkInput
+    after: Link
+    effects: tuple[LinkEffect, ...]
+    policy: Policy
+
+
+class ListenEdge(NamedTuple):
+    """One step of the listen chart."""
+
+    before: Listen
+    heard: i.ListenInput
+    after: Listen
+    effects: tuple[ListenEffect, ...]
+    policy: Policy

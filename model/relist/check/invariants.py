@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from relist import inputs as i
 from relist.check.edge import Edge
-from relist.effects import Note
+from relist.check.heeded import HEEDED
 from relist.inputs import size_bytes
 from relist.values import WALKING, Doubt, Era, Item, Items, Parked, Phase, Scope, Wish
 
@@ -182,20 +182,6 @@ def doubt_is_heeded(edge: Edge) -> str | None:
         return "FRESH ignored a reason for doubt"
     if before.phase in WALKING and (after.walk is None or not after.walk.spoiled):
         return "the open walk was not spoiled"
-    return None
-
-
-def no_late_overwrite(edge: Edge) -> str | None:
-    """An answer to anything but the outstanding request changes nothing.
-
-    Rule: ATOM-11, ATOM-13, FAIL-12.
-    """
-    if not edge.late:
-        return None
-    if edge.after is not edge.before:
-        return "a late answer changed the catalog"
-    if not all(isinstance(told, Note) for told in edge.effects):
-        return "a late answer had an effect"
     return None
 
 
@@ -385,7 +371,6 @@ ALWAYS: Mapping[str, Check] = {
     "fresh-is-undoubted": fresh_is_undoubted,
     "doubt-sticks": doubt_sticks,
     "doubt-is-heeded": doubt_is_heeded,
-    "no-late-overwrite": no_late_overwrite,
     "generation-rises": generation_rises,
     "keep-last-good": keep_last_good,
     "gated-by-capability": gated_by_capability,
@@ -393,4 +378,5 @@ ALWAYS: Mapping[str, Check] = {
     "bounded-walk": bounded_walk,
     "bounded-traffic": bounded_traffic,
     "bounded-lag": bounded_lag,
+    **HEEDED,
 }

@@ -5,14 +5,13 @@ whatever the peer says and however late or often.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from relist import inputs as i
+from relist.check.edge import LinkEdge, ListenEdge
+from relist.check.reasons import link_goes_for_its_reason, link_is_heeded, push_is_heeded
 from relist.effects import (
     CancelListen,
     CloseTransport,
-    LinkEffect,
-    ListenEffect,
     NeedCredentials,
     OpenListen,
     OpenTransport,
@@ -20,29 +19,7 @@ from relist.effects import (
     RequestInitialize,
     SendInitialized,
 )
-from relist.policy import Policy
-from relist.values import Carrier, Era, Link, LinkPhase, Listen, ListenPhase
-
-
-class LinkEdge(NamedTuple):
-    """One step of the link chart."""
-
-    before: Link
-    heard: i.LinkInput
-    after: Link
-    effects: tuple[LinkEffect, ...]
-    policy: Policy
-
-
-class ListenEdge(NamedTuple):
-    """One step of the listen chart."""
-
-    before: Listen
-    heard: i.ListenInput
-    after: Listen
-    effects: tuple[ListenEffect, ...]
-    policy: Policy
-
+from relist.values import Carrier, Era, LinkPhase, Listen, ListenPhase
 
 _ASKING = (LinkPhase.PROBING, LinkPhase.HANDSHAKING)
 _UP = (LinkPhase.OPENING, *_ASKING, LinkPhase.LIVE)
@@ -57,7 +34,8 @@ def one_transport(edge: LinkEdge) -> str | None:
     closed = [told.epoch for told in edge.effects if isinstance(told, CloseTransport)]
     if opened != ([after.epoch] if after.epoch != before.epoch else []):
         return f"opens {opened}, epoch {before.epoch} -> {after.epoch}"
-    if opened and not (after.epoch == before.epoch + 1 and after.phase is LinkPhase.OPENING):
+    enters = after.phase is LinkPhase.OPENING is not before.phase
+    if (opened or enters) and (after.epoch, after.phase) != (before.epoch + 1, LinkPhase.OPENING):
         return f"epoch {before.epoch} -> {after.epoch} in {after.phase.value}"
     gone = before.phase in _UP and (after.phase not in _UP or bool(opened))
     lost = isinstance(edge.heard, i.TransportLost)
@@ -144,6 +122,8 @@ LINK_ALWAYS: Mapping[str, Callable[[LinkEdge], str | None]] = {
     "one-transport": one_transport,
     "one-question": one_question,
     "late-for-the-link": late_for_the_link,
+    "link-is-heeded": link_is_heeded,
+    "link-goes-for-its-reason": link_goes_for_its_reason,
     "time-is-set": time_is_set,
     "live-is-known": live_is_known,
 }
@@ -221,5 +201,6 @@ LISTEN_ALWAYS: Mapping[str, Callable[[ListenEdge], str | None]] = {
     "granted-is-open": granted_is_open,
     "late-for-push": late_for_push,
     "one-listen": one_listen,
+    "push-is-heeded": push_is_heeded,
     "push-time-is-set": push_time_is_set,
 }

@@ -82,13 +82,14 @@ OFFERS = {
     "server still has no such kind": True,
     "server revokes the kind": False,
     "server offers as before": False,
+    "server stops to promise notices": False,
 }
 """What a later discovery may say: while the kind is unsupported, or while it is not."""
 
 
 def fixed_inputs(setting: Setting) -> Iterator[tuple[str, tuple[i.CatalogInput, ...]]]:
     """What can be heard and needs no number: by label."""
-    era, covered, opened = setting.era, i.CoverageGained(0), i.LinkOpened(0, 0)
+    era, covered, opened = setting.era, i.CoverageGained(0), i.LinkOpened(1, 0)
     yield "client connects", (opened,)
     yield "connection is replaced", (opened,)
     yield "client hears of the cut", (i.LinkLost(0),)
@@ -99,12 +100,16 @@ def fixed_inputs(setting: Setting) -> Iterator[tuple[str, tuple[i.CatalogInput, 
     yield "listing is refused push", (allowed,)
     yield "listing is refused push after all", (covered, i.CoverageLost(0), allowed)
     yield "listing is without push", (i.ListingAllowed(era, "a", True, False, 0),)
+    yield "listing is preceded by push", (covered,)
+    elsewhere = i.ListingAllowed(era, "b", True, False, 0)
+    yield "listing is without push, at another version", (elsewhere,)
     yield "listing is undeclared", (i.ListingAllowed(era, "a", False, False, 0),)
     yield "push begins", (covered,)
     yield "client hears that push ended", (i.CoverageLost(0),)
     offered = i.CapabilitiesChanged(True, True, 0)
     yield "server declares the kind", (covered, offered)
     yield "server offers as before", (offered,)
+    yield "server stops to promise notices", (i.CapabilitiesChanged(True, False, 0),)
     revoked = i.CapabilitiesChanged(False, False, 0)
     yield "server still has no such kind", (revoked,)
     yield "server revokes the kind", (revoked, i.CoverageLost(0))
