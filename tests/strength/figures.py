@@ -5,7 +5,8 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,3 +101,28 @@ def digest_of(kind: str, name: str) -> str:
         )
         text = repr(rows).encode()
     return sha256(text).hexdigest()[:16]
+
+
+Outcomes = Sequence[tuple[Names, bool]]
+"""Every mutant of one chart or module, and whether it is killed."""
+
+
+def compare(kind: str, met: Mapping[str, Outcomes], *, rewrite: bool) -> None:
+    """What was met must be what is checked in. Raises AssertionError if not.
+
+    With ``rewrite`` the figures are replaced, unless less is killed than before.
+    """
+    found = {
+        name: Figure(digest_of(kind, name), len(outcomes), sum(killed for _, killed in outcomes))
+        for name, outcomes in met.items()
+    }
+    before = load().get(kind, {})
+    assert total(found).percent >= total(before).percent, "the share fell"
+    if rewrite:
+        save(kind, found)
+    survived = [names for outcomes in met.values() for names, killed in outcomes if not killed]
+    now, known = Counter(survived), Counter(names for names, _ in listed(kind))
+    new = as_entries(kind, sorted((now - known).elements()))
+    assert not new, f"kill these, or say in {SURVIVORS.name} why not:\n{new}"
+    assert not known - now, f"these are killed now, or are no more: {sorted(known - now)}"
+    assert rewrite or found == before, "--rewrite writes the figures anew"

@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 
 def run(folder: Path, modules: Sequence[str] = MODULES) -> list[Result]:
-    """Make and run all mutants of these modules; takes most of an hour for all of them.
+    """Make and run all mutants of these modules; takes a quarter of an hour for all.
 
     Raises CalledProcessError when mutmut cannot run; its log is ``mutmut.log`` in the folder.
     """
