@@ -33,13 +33,12 @@ from relist_mcp.connection import Connection, Host
 from relist_mcp.exchange import now_ms
 from relist_mcp.speech import Voice
 from relist_mcp.targets import Target
-from relist_mcp.view import View
+from relist_mcp.view import ENDED, View, is_denied
 
 logger = logging.getLogger("relist_mcp")
 
 CLIENT_INFO = {"name": "relist", "version": version("relist")}
 INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
-_ENDED = (LinkPhase.CLOSED, LinkPhase.PARKED, LinkPhase.REFUSED)
 
 
 class NotConnected(Exception):
@@ -183,7 +182,7 @@ class Catalogs:
         error is returned: it is for whoever wanted the call. Rule: CALL-25.
         """
         while not self._is_live():
-            if self._core.session.link.phase in _ENDED:
+            if self._core.session.link.phase in ENDED:
                 raise NotConnected(self._core.session.link.phase.value)
             await self._moved.wait()
         tap = self._connections[self._core.session.link.epoch].tap
@@ -322,10 +321,7 @@ def _log(effect: Effect) -> None:
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
     """Whether a wish made at ``asked`` and fed since has been served, or has failed once."""
     before, after = asked.catalog(kind), now.catalog(kind)
-    parked = after.pacing.parked and after.walk is None
-    if after.phase is Phase.UNSUPPORTED or parked or now.link.phase in _ENDED:
-        return True
-    if now.link.failures > asked.link.failures:
+    if is_denied(now, kind) or now.link.failures > asked.link.failures:
         return True
     if after.wanted or after.walk is not None:
         return False
@@ -335,7 +331,7 @@ def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
 
 def _is_idle(session: Session, policy: Policy) -> bool:
     link, listen = session.link.phase, session.listen
-    if link in _ENDED:
+    if link in ENDED:
         return True
     return (
         link is LinkPhase.LIVE

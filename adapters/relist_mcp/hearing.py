@@ -16,7 +16,17 @@ from mcp_types import (
 from relist import inputs as i
 from relist.effects import Note, RequestEffect
 from relist.messages import Exclude, Heard, is_object, read_failure, use_all
-from relist.requests import LISTEN_ID, UPDATES_ID, GivenUp, Tags, answered, failed, id_of, notified
+from relist.requests import (
+    CANCELLED,
+    LISTEN_ID,
+    UPDATES_ID,
+    GivenUp,
+    Tags,
+    answered,
+    failed,
+    id_of,
+    notified,
+)
 from relist.values import Failure
 from relist_mcp.exchange import Exchange, WireId
 
@@ -92,7 +102,7 @@ class Hearing:
                 if effect is None:
                     return None
                 return failed(effect, _failure(message, exchange), now_ms)
-            case JSONRPCNotification(method="notifications/cancelled"):
+            case JSONRPCNotification(method=method) if method == CANCELLED:
                 return self._cancelled((message.params or {}).get("requestId"), now_ms)
             case JSONRPCNotification():
                 params = message.params or {}

@@ -18,7 +18,7 @@ from mcp_types import (
 
 from relist import effects as e
 from relist.effects import RequestEffect
-from relist.requests import Client, request_of
+from relist.requests import INITIALIZED, Client, cancellation_of, request_of
 from relist.values import Era
 
 
@@ -87,7 +87,7 @@ class Voice:
 
     def initialized(self) -> Frame:
         """``notifications/initialized``."""
-        message = JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
+        message = JSONRPCNotification(jsonrpc="2.0", method=INITIALIZED)
         return Frame(message, {MCP_PROTOCOL_VERSION_HEADER: self._version})
 
     def cancel(self, request_id: str, reason: str) -> Frame:
@@ -95,8 +95,6 @@ class Voice:
 
         Rule: FAIL-11, FAIL-24, SUB-17, SUB-18.
         """
-        params = {"requestId": request_id, "reason": reason}
-        message = JSONRPCNotification(
-            jsonrpc="2.0", method="notifications/cancelled", params=params
-        )
+        method, params = cancellation_of(request_id, reason)
+        message = JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
         return Frame(message, {MCP_PROTOCOL_VERSION_HEADER: self._version})

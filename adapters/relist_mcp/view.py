@@ -7,6 +7,7 @@ from attrs import frozen
 
 from relist import inputs as i
 from relist.machine import Hit, Reading
+from relist.session import Session
 from relist.surface import Lag, adopt, lag
 from relist.values import Items, Kind, LinkPhase, Phase, Snapshot
 from relist_mcp.changes import Change, change
@@ -15,7 +16,7 @@ from relist_mcp.exchange import now_ms
 if TYPE_CHECKING:
     from relist_mcp.catalogs import Catalogs
 
-_ENDED = (LinkPhase.CLOSED, LinkPhase.PARKED, LinkPhase.REFUSED)
+ENDED = (LinkPhase.CLOSED, LinkPhase.PARKED, LinkPhase.REFUSED)
 
 
 @frozen
@@ -30,6 +31,13 @@ class Surface:
     generation: int
     items: Items
     adopted: Callable[[int], None]
+
+
+def is_denied(session: Session, kind: Kind) -> bool:
+    """Whether no list of this kind can come: unsupported, parked and not tried, or no link."""
+    catalog = session.catalog(kind)
+    parked = catalog.pacing.parked is not None and catalog.walk is None
+    return catalog.phase is Phase.UNSUPPORTED or parked or session.link.phase in ENDED
 
 
 class View:
@@ -112,7 +120,4 @@ class View:
         return self._catalogs.session.catalog(self.kind).generation
 
     def _ended(self) -> bool:
-        session = self._catalogs.session
-        catalog = session.catalog(self.kind)
-        parked = catalog.pacing.parked is not None and catalog.walk is None
-        return catalog.phase is Phase.UNSUPPORTED or parked or session.link.phase in _ENDED
+        return is_denied(self._catalogs.session, self.kind)

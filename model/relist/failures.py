@@ -43,6 +43,14 @@ def classify_page(failure: Failure, cursor: str | None) -> FailureClass:
     return FailureClass.TRANSIENT
 
 
+def lasts(failure: Failure) -> bool:
+    """Whether the same request would fail again: unknown, unauthorized, or refused as such.
+
+    Rule: FAIL-19.
+    """
+    return classify_page(failure, None) is not FailureClass.TRANSIENT
+
+
 def says_nothing_about_the_era(failure: Failure) -> bool:
     """Whether a failed probe proves nothing about the era: authorization, throttling, outage.
 

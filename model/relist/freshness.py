@@ -16,16 +16,19 @@ def lifetime_ms(raw: object, policy: Policy) -> int | None:
     return max(0, min(raw, policy.ttl_max_ms))
 
 
-def earliest(one: int | None, other: int | None) -> int | None:
-    """The earlier of two deadlines, where None is never."""
-    if one is None:
-        return other
-    return one if other is None else min(one, other)
+def earliest(*moments: int | None) -> int | None:
+    """The earliest of these moments, where None is never."""
+    return min((at_ms for at_ms in moments if at_ms is not None), default=None)
 
 
 def reached(at_ms: int | None, now_ms: int) -> bool:
     """Whether this moment has come; None never does. It has at the millisecond. Rule: TTL-02."""
     return at_ms is not None and now_ms >= at_ms
+
+
+def rested(until_ms: int | None, now_ms: int) -> bool:
+    """Whether no wait is set (None), or it is over."""
+    return until_ms is None or now_ms >= until_ms
 
 
 def snapshot_deadline_ms(walk: Walk, era: Era | None, vouched: bool, policy: Policy) -> int | None:

@@ -32,6 +32,7 @@ from relist.messages import (
 from relist.values import Channel, Failure
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED, INITIALIZED = "notifications/cancelled", "notifications/initialized"
 
 
 class Client(NamedTuple):
@@ -97,6 +98,11 @@ def id_of(effect: RequestEffect | GivenUp) -> str:
             return f"relist/link/{effect.serial}"
 
 
+def cancellation_of(request_id: str, reason: str = "no longer awaited") -> Request:
+    """The notification that nobody waits for this request any more. Rule: FAIL-11."""
+    return Request(CANCELLED, {"requestId": request_id, "reason": reason})
+
+
 def message_of(effect: Effect, client: Client) -> dict[str, object] | None:
     """The legacy JSON-RPC message that performs this effect; None if it takes more than a message.
 
@@ -107,11 +113,9 @@ def message_of(effect: Effect, client: Client) -> dict[str, object] | None:
         method, params = request_of(effect, client)
         return message | {"id": id_of(effect), "method": method, "params": params}
     if isinstance(effect, GivenUp):
-        about = {"requestId": id_of(effect), "reason": "no longer awaited"}
-        return message | {"method": "notifications/cancelled", "params": about}
-    if isinstance(effect, e.SendInitialized):
-        return message | {"method": "notifications/initialized"}
-    return None
+        method, params = cancellation_of(id_of(effect))
+        return message | {"method": method, "params": params}
+    return message | {"method": INITIALIZED} if isinstance(effect, e.SendInitialized) else None
 
 
 def answered(

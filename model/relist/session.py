@@ -12,13 +12,14 @@ from relist import inputs as i
 from relist.effects import Effect, Note, Withdraw
 from relist.errors import ImpossibleAct
 from relist.failures import UNSUPPORTED_VERSION
-from relist.freshness import reached
+from relist.freshness import earliest, reached
 from relist.frozen import frozen
 from relist.inputs import CatalogInput, SessionInput
 from relist.machine import deadline_ms as catalog_deadline_ms
 from relist.machine import step, step_link, step_listen
 from relist.policy import Policy
 from relist.surface import Adoption, adopt
+from relist.tags import Fault, fault_of_tag
 from relist.updates import (
     NO_UPDATES,
     Updates,
@@ -119,15 +120,14 @@ def receive(session: Session, heard: SessionInput, policy: Policy) -> SessionSte
 
 def deadline_ms(session: Session, policy: Policy) -> int | None:
     """When the session wants a TimePassed: the earliest of all that is pending."""
-    pending = [
+    return earliest(
         session.link.limit_at_ms,
         session.link.due_at_ms,
         session.listen.limit_at_ms,
         session.listen.due_at_ms,
         updates_deadline_ms(session.updates),
         *(catalog_deadline_ms(catalog, policy) for catalog in session.catalogs),
-    ]
-    return min((at_ms for at_ms in pending if at_ms is not None), default=None)
+    )
 
 
 def covered(listen: Listen, kind: Kind) -> bool:
@@ -339,27 +339,20 @@ class _Run:
         """
         fault = self._fault_of(heard)
         if fault is not None:
-            rule, text, believed = fault
-            self.effects.append(Note(rule, text, (heard.channel.value, heard.serial)))
-            if not believed:
+            self.effects.append(Note(fault.rule, fault.text, (heard.channel.value, heard.serial)))
+            if not fault.believed:
                 return
         for kind in KINDS:
             if CHANNEL_OF[kind] is heard.channel:
                 self.catalog(kind, i.ListChangedHeard(self._now_ms))
 
-    def _fault_of(self, heard: i.NoticeHeard) -> tuple[str, str, bool] | None:
+    def _fault_of(self, heard: i.NoticeHeard) -> Fault | None:
         if self._link.era is not Era.MODERN:
             return None
-        if heard.serial is None:
-            return "SUB-15", "notice without a subscription id", True
-        listen = self._listen
-        if heard.serial == listen.serial != listen.stream and listen.limit_at_ms is not None:
-            return "SUB-16", "notice before its acknowledgement", True
-        if heard.serial != listen.stream:
-            return "SUB-14", "notice of a foreign or finished subscription", False
-        if heard.channel not in self._listen.granted:
-            return "SUB-13", "notice that was not granted", False
-        return None
+        fault = fault_of_tag("notice", heard.serial, self._listen)
+        if fault is None and heard.channel not in self._listen.granted:
+            return Fault("SUB-13", "notice that was not granted", False)
+        return fault
 
 
 def _offer_of(capabilities: Capabilities, kind: Kind) -> tuple[bool, bool]:

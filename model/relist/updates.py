@@ -28,13 +28,14 @@ from relist.effects import (
     UpdatesEffect,
 )
 from relist.errors import ImpossibleAct
-from relist.failures import FailureClass, classify_page
+from relist.failures import INVALID_PARAMS, lasts
 from relist.freshness import earliest, reached
 from relist.frozen import frozen
 from relist.inputs import ListenInput, UpdatesInput
 from relist.machine import step_listen
 from relist.policy import Policy
 from relist.resources import contains
+from relist.tags import fault_of_tag
 from relist.values import Carrier, Era, Failure, Link, LinkPhase, Listen, Topic, new_listen
 
 NOTHING: frozenset[str] = frozenset()
@@ -100,13 +101,12 @@ def covered_uris(updates: Updates) -> frozenset[str]:
 def updates_deadline_ms(updates: Updates) -> int | None:
     """When this wants a TimePassed."""
     listen = updates.listen
-    deadline = earliest(listen.limit_at_ms, listen.due_at_ms)
-    for at_ms in (
+    return earliest(
+        listen.limit_at_ms,
+        listen.due_at_ms,
         *(asked.limit_at_ms for asked in updates.asked),
         *(resting.due_at_ms for resting in updates.resting),
-    ):
-        deadline = earliest(deadline, at_ms)
-    return deadline
+    )
 
 
 # --- the link -------------------------------------------------------------------------------------
@@ -204,14 +204,11 @@ def _update(updates: Updates, heard: i.UpdateHeard, link: Link) -> Iterator[Upda
 
     Rule: RES-01, RES-05, RES-17, SUB-10, SUB-14 to SUB-16.
     """
-    if link.era is Era.MODERN:
-        stream, newest = updates.listen.stream, updates.listen.serial
-        if heard.serial is None:
-            yield Note("SUB-15", "update without a subscription id")
-        elif heard.serial == newest != stream and updates.listen.limit_at_ms is not None:
-            yield Note("SUB-16", "update before its acknowledgement", (heard.serial,))
-        elif heard.serial != stream:
-            yield Note("SUB-14", "update of a foreign or finished subscription", (heard.serial,))
+    modern = link.era is Era.MODERN
+    fault = fault_of_tag("update", heard.serial, updates.listen) if modern else None
+    if fault is not None:
+        yield Note(fault.rule, fault.text, () if heard.serial is None else (heard.serial,))
+        if not fault.believed:
             return
     if not any(heard.uri == uri or contains(uri, heard.uri) for uri in updates.wanted):
         yield Note("RES-17", "update of a resource that nobody asked about")
@@ -309,7 +306,7 @@ def _refused(
     """
     if asked.uri not in updates.wanted:
         return updates
-    if classify_page(failure, asked.uri) is not FailureClass.TRANSIENT:
+    if lasts(failure) or failure.code == INVALID_PARAMS:  # no such resource
         return evolve(updates, refused=updates.refused | {asked.uri})
     failures = asked.failures + 1
     delay_ms = policy.backoff_ms(failures, "subscribe", asked.serial, failure)

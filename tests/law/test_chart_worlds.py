@@ -6,13 +6,23 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from relist.check.chart_worlds import LinkWorld, ListenWorld
+from relist import inputs as i
+from relist.check.chart_worlds import POLICY, LinkWorld, ListenWorld
+from relist.check.edge import ListenEdge
 from relist.check.explore import explore
 from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS
 from relist.effects import CloseTransport, OpenTransport, SendInitialized
 from relist.machine import step_link, step_listen
 from relist.rules.base import LinkStep, ListenStep
-from relist.values import Channel, LinkPhase, ListenPhase, Wire
+from relist.values import (
+    Carrier,
+    Channel,
+    Failure,
+    LinkPhase,
+    ListenPhase,
+    Wire,
+    new_listen,
+)
 
 Fault = Callable[[Any, Any, Any], Any]
 
@@ -135,3 +145,15 @@ def test_a_check_of_push_bites(check: str, fault: Fault) -> None:
 def test_every_check_of_both_is_shown_to_bite() -> None:
     assert {check for check, _ in LINK_FAULTS} >= set(LINK_ALWAYS)
     assert {check for check, _ in LISTEN_FAULTS} >= set(LISTEN_ALWAYS)
+
+
+@pytest.mark.parametrize("code", [-32600, -32601, -32021])
+def test_what_lasts_ends_push_for_good_by_the_law_and_by_its_checks(code: int) -> None:
+    """No world says all of these."""
+    wanted = i.PushWanted(frozenset({Channel.TOOLS}), Carrier.SUBSCRIPTION, 0)
+    asked, _ = step_listen(new_listen(), wanted, POLICY)
+    ended = i.PushEnded(asked.serial, Failure("error answer", code), 0)
+    after, effects = step_listen(asked, ended, POLICY)
+    assert after.phase is ListenPhase.OFF
+    edge = ListenEdge(asked, ended, after, effects, POLICY)
+    assert [check(edge) for check in LISTEN_ALWAYS.values()] == [None] * len(LISTEN_ALWAYS)

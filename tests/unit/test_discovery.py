@@ -63,6 +63,12 @@ class Served:
         serial = self.session.link.serial
         self.hear(i.DiscoverAnswered(serial, (version,), offer, self.now_ms, ttl_ms))
 
+    def rediscover(self, offer: Capabilities, version: str = MODERN) -> None:
+        """The offer is out of date; somebody needs it, and the server answers."""
+        self.now_ms = LIFE_MS
+        self.need()
+        self.answer(offer, version=version)
+
     def page(self, kind: Kind) -> None:
         serial = self.session.catalog(kind).serial
         page = i.PageArrived(kind, serial, items("a"), None, None, Scope.PRIVATE, self.now_ms)
@@ -159,9 +165,7 @@ def test_an_answer_that_nobody_awaits_changes_nothing() -> None:
 @rule("CAP-18")
 def test_a_kind_that_vanishes_is_withdrawn() -> None:
     client = Served()
-    client.now_ms = LIFE_MS
-    client.need()
-    client.answer(ONLY_TOOLS)
+    client.rediscover(ONLY_TOOLS)
     gone = [told.kind for told in client.told if isinstance(told, Withdraw)]
     assert gone == [kind for kind in KINDS if kind is not Kind.TOOLS]
     assert client.phases() == {
@@ -173,9 +177,7 @@ def test_a_kind_that_vanishes_is_withdrawn() -> None:
 @rule("SUB-34")
 def test_a_kind_that_appears_is_listed_and_listened_for() -> None:
     client = Served(ONLY_TOOLS)
-    client.now_ms = LIFE_MS
-    client.need()
-    client.answer(FULL)
+    client.rediscover(FULL)
     assert client.pages() == [kind for kind in KINDS if kind is not Kind.TOOLS]
     assert OpenListen(2, FULL.channels) in client.told
     assert client.session.listen.phase is ListenPhase.RENEWING
@@ -186,9 +188,7 @@ def test_a_kind_that_appears_is_listed_and_listened_for() -> None:
 @rule("SUB-34")
 def test_a_stream_that_takes_over_vouches_for_nothing_listed_before() -> None:
     client = Served(ONLY_TOOLS)
-    client.now_ms = LIFE_MS
-    client.need()
-    client.answer(FULL)
+    client.rediscover(FULL)
     client.hear(i.PushOpened(2, FULL.channels, client.now_ms))
     assert client.phases()[Kind.TOOLS] is Phase.STALE
     assert all(client.session.catalog(kind).standing.covered for kind in KINDS)
@@ -198,9 +198,7 @@ def test_a_stream_that_takes_over_vouches_for_nothing_listed_before() -> None:
 def test_while_renewing_the_old_stream_is_believed_and_the_new_one_not_credited() -> None:
     for serial, doubted in ((1, True), (2, True), (3, False)):
         client = Served(ONLY_TOOLS)
-        client.now_ms = LIFE_MS
-        client.need()
-        client.answer(FULL)
+        client.rediscover(FULL)
         client.hear(i.NoticeHeard(Channel.TOOLS, serial, client.now_ms))
         assert (client.phases()[Kind.TOOLS] is Phase.STALE) is doubted
 
@@ -219,9 +217,7 @@ def test_the_same_offer_changes_nothing_but_its_lifetime() -> None:
 @rule("LIFE-26")
 def test_a_version_that_is_offered_no_more_means_a_new_link() -> None:
     client = Served()
-    client.now_ms = LIFE_MS
-    client.need()
-    client.answer(FULL, version="2027-01-01")
+    client.rediscover(FULL, version="2027-01-01")
     assert CloseTransport(1) in client.told
     assert OpenTransport(2) in client.told
 

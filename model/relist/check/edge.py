@@ -14,7 +14,7 @@ from relist.effects import (
     Withdraw,
 )
 from relist.policy import Policy
-from relist.values import Catalog, Doubt, Items, Link, Listen
+from relist.values import Catalog, Doubt, Items, Link, LinkPhase, Listen
 
 
 class Edge(NamedTuple):
@@ -76,6 +76,10 @@ class Edge(NamedTuple):
         if walk is None or not self.answered or not isinstance(heard, i.PageArrived):
             return None
         return None if heard.next_cursor is not None else (*walk.pages, heard.items)
+
+
+ASKING = (LinkPhase.PROBING, LinkPhase.HANDSHAKING)
+UP = (LinkPhase.OPENING, *ASKING, LinkPhase.LIVE)
 
 
 class LinkEdge(NamedTuple):

@@ -11,10 +11,10 @@ from relist import inputs as i
 from relist.check.edge import Edge
 from relist.effects import NeedCredentials, Note
 from relist.failures import FailureClass, classify_page
-from relist.freshness import reached
+from relist.freshness import reached, rested
 from relist.machine import deadline_ms
 from relist.paging import join, too_long
-from relist.rules.base import stronger
+from relist.rules.base import WISH_OF, stronger
 from relist.values import WALKING, Parked, Phase, Wish
 
 _UNLINKED = (Phase.DISCONNECTED, Phase.INITIALIZING)
@@ -118,13 +118,6 @@ def _failure_of(edge: Edge) -> FailureClass | None:
     return classify_page(heard.failure, walk.cursor)
 
 
-_WISHES: dict[type, Wish] = {
-    i.ReadWanted: Wish.READ,
-    i.VerificationWanted: Wish.VERIFY,
-    i.RefreshWanted: Wish.REFRESH,
-}
-
-
 def wish_is_kept(edge: Edge) -> str | None:
     """Who asks is served: by what holds, by a walk at once, or by the next one. Rule: ATOM-24.
 
@@ -132,7 +125,7 @@ def wish_is_kept(edge: Edge) -> str | None:
     unsupported; one that an abandoned walk was to serve comes back.
     """
     before, after = edge.before, edge.after
-    asked = _WISHES.get(type(edge.heard))
+    asked = WISH_OF.get(type(edge.heard))
     if asked is not None and edge.begins is not _at_once(edge, asked):
         return f"asked to {asked.name.lower()} in {before.phase.value}, begins {edge.begins}"
     held = asked is Wish.READ and before.phase in (*WALKING, Phase.FRESH) and not edge.begins
@@ -158,10 +151,10 @@ def _at_once(edge: Edge, asked: Wish) -> bool:
         return before.phase is Phase.STALE
     if pacing.parked:
         return False
-    rested = pacing.due_at_ms is None or now_ms >= pacing.due_at_ms
+    may_begin = rested(pacing.due_at_ms, now_ms)
     if asked is Wish.VERIFY:
-        return pacing.failures == 0 or rested
-    return edge.policy.lazy and rested
+        return pacing.failures == 0 or may_begin
+    return edge.policy.lazy and may_begin
 
 
 def time_is_kept(edge: Edge) -> str | None:

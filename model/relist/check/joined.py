@@ -7,7 +7,7 @@ whatever the peer says and however late or often.
 from collections.abc import Callable, Mapping
 
 from relist import inputs as i
-from relist.check.edge import LinkEdge, ListenEdge
+from relist.check.edge import ASKING, UP, LinkEdge, ListenEdge
 from relist.check.reasons import link_goes_for_its_reason, link_is_heeded, push_is_heeded
 from relist.effects import (
     CancelListen,
@@ -21,8 +21,6 @@ from relist.effects import (
 )
 from relist.values import Carrier, Era, LinkPhase, Listen, ListenPhase
 
-_ASKING = (LinkPhase.PROBING, LinkPhase.HANDSHAKING)
-_UP = (LinkPhase.OPENING, *_ASKING, LinkPhase.LIVE)
 _OF_AN_EPOCH = (i.TransportOpened, i.TransportLost, i.SessionExpired)
 _ANSWERS = (i.DiscoverAnswered, i.DiscoverFailed, i.InitializeAnswered, i.InitializeFailed)
 
@@ -37,7 +35,7 @@ def one_transport(edge: LinkEdge) -> str | None:
     enters = after.phase is LinkPhase.OPENING is not before.phase
     if (opened or enters) and (after.epoch, after.phase) != (before.epoch + 1, LinkPhase.OPENING):
         return f"epoch {before.epoch} -> {after.epoch} in {after.phase.value}"
-    gone = before.phase in _UP and (after.phase not in _UP or bool(opened))
+    gone = before.phase in UP and (after.phase not in UP or bool(opened))
     lost = isinstance(edge.heard, i.TransportLost)
     expected = [before.epoch] if gone and not lost else []
     return None if closed == expected else f"closes {closed} instead of {expected}"
@@ -55,7 +53,7 @@ def one_question(edge: LinkEdge) -> str | None:
     if after.serial != before.serial + asked:
         return f"serial {before.serial} -> {after.serial} with {asked} questions"
     if not asked:
-        entered = after.phase in _ASKING and after.phase is not before.phase
+        entered = after.phase in ASKING and after.phase is not before.phase
         return f"{after.phase.value} without a question" if entered else None
     question = (after.serial, after.offered)
     if before.limit_at_ms is not None and before.phase is after.phase is LinkPhase.LIVE:
@@ -66,7 +64,7 @@ def one_question(edge: LinkEdge) -> str | None:
         right, ours = [RequestInitialize(*question)] == initializes, edge.policy.legacy_versions
     if (
         asked > 1
-        or after.phase not in (*_ASKING, LinkPhase.LIVE)
+        or after.phase not in (*ASKING, LinkPhase.LIVE)
         or not right
         or after.offered not in ours
     ):
@@ -85,7 +83,7 @@ def late_for_the_link(edge: LinkEdge) -> str | None:
 def time_is_set(edge: LinkEdge) -> str | None:
     """Every wait has an end, and nothing else has one. Rule: LIFE-30, FAIL-21."""
     after, now_ms, policy = edge.after, edge.heard.now_ms, edge.policy
-    awaits = after.phase in (LinkPhase.OPENING, *_ASKING)
+    awaits = after.phase in (LinkPhase.OPENING, *ASKING)
     asks_again = after.phase is LinkPhase.LIVE and after.era is Era.MODERN
     if (after.limit_at_ms is not None) is not awaits and not asks_again:
         return f"{after.phase.value} with limit {after.limit_at_ms}"

@@ -4,20 +4,18 @@ The checks of ``joined`` say what must never come of a step; these say what must
 """
 
 from relist import inputs as i
-from relist.check.edge import LinkEdge, ListenEdge
+from relist.check.edge import ASKING, UP, LinkEdge, ListenEdge
 from relist.effects import Note
 from relist.failures import (
     AUTHORIZATION_STATUSES,
-    METHOD_NOT_FOUND,
     MODERN_CODES,
     UNSUPPORTED_VERSION,
+    lasts,
     says_nothing_about_the_era,
 )
-from relist.freshness import reached
+from relist.freshness import reached, rested
 from relist.values import Carrier, Era, Failure, LinkPhase, ListenPhase, Topic, Wire
 
-_ASKING = (LinkPhase.PROBING, LinkPhase.HANDSHAKING)
-_UP = (LinkPhase.OPENING, *_ASKING, LinkPhase.LIVE)
 _Failed = i.DiscoverFailed | i.InitializeFailed
 _Answered = _Failed | i.DiscoverAnswered | i.InitializeAnswered
 
@@ -39,7 +37,7 @@ def link_is_heeded(edge: LinkEdge) -> str | None:
     if moved is not calls:
         return f"{type(heard).__name__} {'moved' if moved else 'did not move'} the link"
     news = isinstance(heard, _Answered | i.TransportOpened)
-    news = news or (isinstance(heard, i.TransportLost) and before.phase in _UP)
+    news = news or (isinstance(heard, i.TransportLost) and before.phase in UP)
     news = news or (isinstance(heard, i.SessionExpired) and before.phase is LinkPhase.LIVE)
     noted = any(isinstance(told, Note) for told in edge.effects)
     return f"late, and {edge.effects} came of it" if news and not (calls or noted) else None
@@ -50,14 +48,13 @@ def _calls(edge: LinkEdge) -> bool:
     before, heard = edge.before, edge.heard
     match heard:
         case i.ConnectWanted():
-            return before.phase not in _UP
+            return before.phase not in UP
         case i.CloseWanted():
             return before.phase is not LinkPhase.CLOSED
         case i.CredentialsChanged():
             return before.phase not in (LinkPhase.CLOSED, LinkPhase.REFUSED)
         case i.DiscoveryWanted():
-            again_at_ms = before.refutable_at_ms
-            refuted = heard.doubted and (again_at_ms is None or heard.now_ms >= again_at_ms)
+            refuted = heard.doubted and rested(before.refutable_at_ms, heard.now_ms)
             outdated = refuted or reached(before.expires_at_ms, heard.now_ms)
             asks = before.phase is LinkPhase.LIVE and before.era is Era.MODERN
             return outdated and asks and before.limit_at_ms is None
@@ -67,7 +64,7 @@ def _calls(edge: LinkEdge) -> bool:
         case i.TransportOpened():
             return heard.epoch == before.epoch and before.phase is LinkPhase.OPENING
         case i.TransportLost():
-            return heard.epoch == before.epoch and before.phase in _UP
+            return heard.epoch == before.epoch and before.phase in UP
         case i.SessionExpired():
             return heard.epoch == before.epoch and before.phase is LinkPhase.LIVE
         case i.DiscoverAnswered() | i.DiscoverFailed():
@@ -85,7 +82,7 @@ def link_goes_for_its_reason(edge: LinkEdge) -> str | None:
     and a live link if its version is given up. Rule: LIFE-05, LIFE-12, LIFE-26, LIFE-30.
     """
     before, after, heard = edge.before, edge.after, edge.heard
-    opens = before.phase in _ASKING
+    opens = before.phase in ASKING
     reasons = {
         LinkPhase.CLOSED: isinstance(heard, i.CloseWanted),
         LinkPhase.PARKED: opens and isinstance(heard, _Failed) and _unauthorized(heard.failure),
@@ -235,7 +232,5 @@ def _end_leads_to(edge: ListenEdge, heard: i.PushEnded) -> ListenPhase:
     stands = before.stream if before.phase is ListenPhase.OPEN else before.serial
     if heard.serial != stands or before.phase not in (ListenPhase.ASKED, ListenPhase.OPEN):
         return before.phase
-    for_good = failure is not None and (
-        failure.code == METHOD_NOT_FOUND or failure.status in {405, *AUTHORIZATION_STATUSES}
-    )
+    for_good = failure is not None and (lasts(failure) or failure.status == 405)
     return ListenPhase.OFF if for_good else ListenPhase.RESTING

@@ -58,6 +58,13 @@ def news_of_doubt(catalog: Catalog, why: Doubt) -> tuple[DoubtList, ...]:
     return (DoubtList(catalog.kind, why),) if first else ()
 
 
+WISH_OF: dict[type, Wish] = {
+    i.ReadWanted: Wish.READ,
+    i.VerificationWanted: Wish.VERIFY,
+    i.RefreshWanted: Wish.REFRESH,
+}
+
+
 def stronger(one: Wish | None, other: Wish | None) -> Wish | None:
     """The wish that serves both."""
     if one is None or other is None:

@@ -2,7 +2,7 @@
 
 from relist import inputs as i
 from relist.failures import FailureClass, classify_page
-from relist.freshness import reached
+from relist.freshness import reached, rested
 from relist.paging import join, too_long
 from relist.policy import Policy
 from relist.rules.base import Answer, Offer, give_up_at_ms, open_walk
@@ -110,7 +110,11 @@ def lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
 
     Rule: NOTE-03 (D-12).
     """
-    return policy.lazy and catalog.pacing.parked is None and _rested(catalog, heard.now_ms)
+    return (
+        policy.lazy
+        and catalog.pacing.parked is None
+        and rested(catalog.pacing.due_at_ms, heard.now_ms)
+    )
 
 
 def not_lazily_due(catalog: Catalog, heard: i.ReadWanted, policy: Policy) -> bool:
@@ -124,13 +128,9 @@ def nothing_forbids(catalog: Catalog, heard: i.VerificationWanted, _: Policy) ->
     Rule: CALL-05, FAIL-20.
     """
     pacing = catalog.pacing
-    return pacing.parked is None and (pacing.failures == 0 or _rested(catalog, heard.now_ms))
-
-
-def _rested(catalog: Catalog, now_ms: int) -> bool:
-    """No wait is set, or it is over."""
-    due_at_ms = catalog.pacing.due_at_ms
-    return due_at_ms is None or reached(due_at_ms, now_ms)
+    return pacing.parked is None and (
+        pacing.failures == 0 or rested(pacing.due_at_ms, heard.now_ms)
+    )
 
 
 def something_forbids(catalog: Catalog, heard: i.VerificationWanted, policy: Policy) -> bool:

@@ -16,7 +16,7 @@ from relist.failures import (
     UNSUPPORTED_VERSION,
     says_nothing_about_the_era,
 )
-from relist.freshness import lifetime_ms, reached
+from relist.freshness import lifetime_ms, reached, rested
 from relist.policy import Policy
 from relist.rules.base import LinkStep
 from relist.rules.connection import Failed, give_up
@@ -46,8 +46,7 @@ def out_of_date(link: Link, heard: i.DiscoveryWanted, _: Policy) -> bool:
 
     A server that offers what it refuses is asked once a gap, also over new links. Rule: LIFE-45.
     """
-    again_at_ms = link.refutable_at_ms
-    refuted = heard.doubted and (again_at_ms is None or reached(again_at_ms, heard.now_ms))
+    refuted = heard.doubted and rested(link.refutable_at_ms, heard.now_ms)
     outdated = refuted or reached(link.expires_at_ms, heard.now_ms)
     return outdated and link.era is Era.MODERN and link.limit_at_ms is None
 

@@ -8,12 +8,7 @@ from attrs import evolve
 
 from relist import inputs as i
 from relist.effects import CancelListen, ListenEffect, Note, OpenListen
-from relist.failures import (
-    AUTHORIZATION_STATUSES,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
-)
+from relist.failures import lasts
 from relist.freshness import reached
 from relist.policy import Policy
 from relist.rules.base import ListenStep
@@ -104,11 +99,7 @@ def never_comes_back(listen: Listen, heard: i.PushEnded, policy: Policy) -> bool
 
 
 def _is_final(failure: Failure | None) -> bool:
-    return failure is not None and (
-        failure.code in (METHOD_NOT_FOUND, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY)
-        or failure.status == 405
-        or failure.status in AUTHORIZATION_STATUSES
-    )
+    return failure is not None and (lasts(failure) or failure.status == 405)
 
 
 def may_come_back(listen: Listen, heard: i.PushEnded, policy: Policy) -> bool:

@@ -14,7 +14,7 @@ from relist.effects import (
 )
 from relist.paging import add_page, join
 from relist.policy import Policy
-from relist.rules.base import Answer, Step, news_of_doubt, open_walk, stronger, unchanged
+from relist.rules.base import WISH_OF, Answer, Step, news_of_doubt, open_walk, stronger, unchanged
 from relist.snapshot import make_snapshot
 from relist.values import (
     Catalog,
@@ -32,16 +32,9 @@ from relist.values import (
 # --- actions: wishes and walks --------------------------------------------------------------------
 
 
-_WISHES: dict[type, Wish] = {
-    i.ReadWanted: Wish.READ,
-    i.VerificationWanted: Wish.VERIFY,
-    i.RefreshWanted: Wish.REFRESH,
-}
-
-
 def want(catalog: Catalog, heard: i.WishInput, _: Policy, __: Phase) -> Step:
     """Remember the wish until a walk begun after it has ended; many are as one. Rule: ATOM-07."""
-    wanted = stronger(catalog.wanted, _WISHES[heard.__class__])
+    wanted = stronger(catalog.wanted, WISH_OF[heard.__class__])
     return unchanged(catalog) if wanted is catalog.wanted else Step(evolve(catalog, wanted=wanted))
 
 
@@ -64,7 +57,7 @@ def begin(catalog: Catalog, heard: i.CatalogInput, policy: Policy, to: Phase) ->
         None,
         False,
         catalog.standing.covered,
-        stronger(catalog.wanted, _WISHES.get(heard.__class__)),
+        stronger(catalog.wanted, WISH_OF.get(heard.__class__)),
         now_ms + policy.request_limit_ms,
         now_ms + policy.walk_limit_ms,
     )
