@@ -21,7 +21,7 @@ MODULES = (
     *(f"rules/{name}.py" for name in ("base", "connection", "doubt", "guards")),
     *(f"rules/{name}.py" for name in ("negotiation", "push", "standing", "walk")),
     *(f"{name}.py" for name in ("paging", "freshness", "admission", "session")),
-    *(f"{name}.py" for name in ("scope", "resources", "policy", "snapshot", "failures")),
+    *(f"{name}.py" for name in ("scope", "resources", "policy", "snapshot", "failures", "tags")),
 )
 TESTS = ("tests/unit", "tests/transcripts", "tests/strength/test_small_worlds.py")
 NEEDED = ("unit", "transcripts", "support", "strength", "conftest.py")
