@@ -1,7 +1,11 @@
 """Relist on real MCP sessions: the pure core bound to the `mcp` SDK. Start with ``catalogs.py``."""
 
-from relist_mcp.catalogs import Catalogs, NotConnected
+from relist_mcp.binding import NotConnected
+from relist_mcp.catalogs import Catalogs
 from relist_mcp.changes import Change, Changed
+from relist_mcp.credentials import Credentials, NeedsCredentials
+from relist_mcp.handlers import Handlers
+from relist_mcp.loop import Fed
 from relist_mcp.targets import Http, Stdio, Streams, Target
 from relist_mcp.view import Surface, View
 
@@ -9,7 +13,11 @@ __all__ = [
     "Catalogs",
     "Change",
     "Changed",
+    "Credentials",
+    "Fed",
+    "Handlers",
     "Http",
+    "NeedsCredentials",
     "NotConnected",
     "Stdio",
     "Streams",

@@ -1,106 +1,117 @@
 """``Catalogs``: the four catalogs of one server, kept correct over a real MCP session.
 
-One loop: feed the core what was heard, perform its effects, re-arm one timer. The law is in
-``relist``; this file decides nothing about freshness.
+The law is in ``relist``, the loop around it in ``loop.py``, what reaches the server in
+``binding.py``. This file is what an application asks; it decides nothing about freshness.
 """
 
-import logging
 import os
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
 import anyio
-import anyio.abc
 from mcp import MCPError
-from mcp.shared.dispatcher import CallOptions
 from mcp_types import INTERNAL_ERROR, CallToolResult
 from pydantic import ValidationError
 
-from relist import effects as e
 from relist import inputs as i
 from relist.core import Relist
-from relist.effects import Effect, RequestEffect
+from relist.effects import Effect
 from relist.inputs import SessionInput
 from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.rules.guards import wake_ms
 from relist.session import Session
-from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
-from relist_mcp.connection import Connection, Host
+from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Parked, Phase
+from relist_mcp.binding import Binding, NotConnected, Transports
+from relist_mcp.credentials import NOBODY, Credentials, NeedsCredentials
 from relist_mcp.exchange import now_ms
+from relist_mcp.handlers import NO_HANDLERS, Handlers
+from relist_mcp.logs import log
+from relist_mcp.loop import Loop, Observer
 from relist_mcp.speech import Voice
-from relist_mcp.targets import Target
+from relist_mcp.targets import AnyTarget, target_of
 from relist_mcp.view import ENDED, View, is_denied
 
-logger = logging.getLogger("relist_mcp")
-
 CLIENT_INFO = {"name": "relist", "version": version("relist")}
-INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
-
-
-class NotConnected(Exception):
-    """A call needs a live connection, and there is none right now."""
 
 
 class Catalogs:
     """The catalogs of one server. Use ``async with Catalogs.connect(target) as catalogs``."""
 
-    def __init__(self, target: Target, policy: Policy) -> None:
-        self._target = target
-        self._core = Relist(target.wire, policy)
-        self._voice = Voice(CLIENT_INFO, {})  # no handlers, so no capabilities (LIFE-16)
-        self._inbox: deque[SessionInput] = deque()
-        self._told = 0
-        self._fed = 0
-        self._over = False
-        self._wake = anyio.Event()
-        self._moved = anyio.Event()
-        self._connections: dict[int, Connection] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
-        self._views = {kind: View(self, kind, self._step) for kind in Kind}
+    def __init__(self, core: Relist) -> None:
+        self._loop = Loop(core, self._perform)
+        self._loop.observers.append(log)
+        self._binding: Binding | None = None
+        self._views = {kind: View(self, kind, self._loop.moved) for kind in Kind}
 
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, target: Target, *, policy: Policy | None = None
+        cls,
+        target: AnyTarget,
+        *,
+        policy: Policy | None = None,
+        credentials: Credentials = NOBODY,
+        handlers: Handlers = NO_HANDLERS,
     ) -> AsyncGenerator["Catalogs"]:
         """Keep the catalogs of ``target`` correct while the block runs; reconnects by itself.
 
-        ``policy`` defaults to ``Policy`` with a random seed. Entering does not wait for the server.
+        ``target``: see ``target_of``. ``policy`` defaults to ``Policy`` with a random seed.
+        Entering does not wait for the server.
         """
-        catalogs = cls(target, policy or Policy(seed=os.urandom(16)))
+        found = target_of(target)
+        catalogs = cls(Relist(found.wire, _policy(policy), credentials.partition))
+        voice = Voice(CLIENT_INFO, handlers.capabilities())
+        binding = Transports(found, catalogs._loop, voice, handlers, credentials)
+        async with catalogs._live(binding):
+            yield catalogs
+
+    @asynccontextmanager
+    async def _live(self, binding: Binding) -> AsyncGenerator[None]:
+        """Run while the block does; an error of the block comes out as it is."""
+        self._binding = binding
         failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as tasks:
-                catalogs._tasks = tasks
-                catalogs.tell(i.ConnectWanted(now_ms()))
-                catalogs._drain()
-                tasks.start_soon(catalogs._loop)
+                binding.start(tasks)
+                self.tell(i.ConnectWanted(now_ms()))
+                self._loop.drain()
+                tasks.start_soon(self._loop.run)
                 try:
-                    yield catalogs
+                    yield
                 except (Exception, KeyboardInterrupt, SystemExit) as error:
                     failure = error
-                await catalogs._close()
+                await self._close(binding)
                 tasks.cancel_scope.cancel()
         finally:
-            catalogs._end()
+            self._loop.end()
             if failure is not None:  # as it is: nobody expects a group
                 raise failure
 
-    # --- what an application asks -----------------------------------------------------------------
+    async def _close(self, binding: Binding) -> None:
+        """Close the link in good order, within the grace of its transports."""
+        ticket = self.tell(i.CloseWanted(now_ms()))
+        while not self._loop.has_fed(ticket):
+            await self._loop.moved()
+        await binding.close()
+
+    def _perform(self, effect: Effect) -> None:
+        if self._binding is not None:
+            self._binding.perform(effect)
+
+    # --- what is known ----------------------------------------------------------------------------
 
     @property
     def session(self) -> Session:
         """The frozen state of the core."""
-        return self._core.session
+        return self._loop.session
 
     @property
     def over(self) -> bool:
         """Whether the block has ended: nothing changes any more."""
-        return self._over
+        return self._loop.over
 
     @property
     def tools(self) -> View:
@@ -122,13 +133,19 @@ class Catalogs:
         """The resource templates."""
         return self._views[Kind.TEMPLATES]
 
-    async def _step(self) -> None:
-        """Wait until something may have changed."""
-        await self._moved.wait()
-
     def read(self, kind: Kind) -> Reading:
         """What is known now: free, no traffic."""
-        return self._core.read(kind, now_ms())
+        return self._loop.core.read(kind, now_ms())
+
+    def observe(self, observer: Observer) -> None:
+        """Call ``observer`` after each step of the core from now on. See ``loop``."""
+        self._loop.observers.append(observer)
+
+    def tell(self, heard: SessionInput) -> int:
+        """Queue an input of the core; it is fed in order. Returns a ticket of the loop."""
+        return self._loop.tell(heard)
+
+    # --- what is asked ----------------------------------------------------------------------------
 
     async def get(self, kind: Kind) -> Reading:
         """The list, asked for if what is held is expired, doubted or missing.
@@ -155,12 +172,13 @@ class Catalogs:
     async def _served(
         self, kind: Kind, wish: type[i.ReadWanted] | type[i.RefreshWanted]
     ) -> Reading:
-        asked = self._core.session
+        loop, asked = self._loop, self.session
         ticket = self.tell(wish(kind, now_ms()))
-        while self._fed < ticket or not _is_served(asked, self._core.session, kind):
-            if self._fed >= ticket and _is_quiet(self._core.session.catalog(kind), self._policy):
+        while not (loop.has_fed(ticket) and _is_served(asked, self.session, kind)):
+            quiet = _is_quiet(self.session.catalog(kind), self.policy)
+            if loop.has_fed(ticket) and quiet:
                 ticket = self.tell(wish(kind, now_ms()))  # lazy, and the walk was spoiled
-            await self._moved.wait()
+            await loop.moved()
         return self.read(kind)
 
     async def idle(self) -> None:
@@ -171,151 +189,91 @@ class Catalogs:
         refused. Does not return while a server is away or keeps failing, since there is always a
         next try: bound it with ``anyio.fail_after``.
         """
-        while self._inbox or not _is_idle(self._core.session, self._policy):
-            await self._moved.wait()
+        while self._loop.waiting or not _is_idle(self.session, self.policy):
+            await self._loop.moved()
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The raw result of any other request, sent once the link is live. It passes no gate.
+
+        ``name`` is what it is about: a tool, prompt or resource. Raises NotConnected if the link is
+        closed, parked, refused or just lost, and MCPError for an error answer or a lost transport.
+        Rule: CALL-25.
+        """
+        while self.session.link.phase is not LinkPhase.LIVE:
+            if self.session.link.phase in ENDED:
+                raise NotConnected(self.session.link.phase.value)
+            await self._loop.moved()
+        assert self._binding is not None
+        return await self._binding.request(method, dict(params), name, headers or {})
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Call a tool, once the link is live.
 
-        Raises NotConnected if the link is closed, parked, refused or just lost, and MCPError for an
-        error answer, a lost transport, or a result of the wrong shape. A result that tells of an
-        error is returned: it is for whoever wanted the call. Rule: CALL-25.
+        Raises as ``request`` does, and MCPError for a result of the wrong shape. A result that
+        tells of an error is returned: it is for whoever wanted the call.
         """
-        while not self._is_live():
-            if self._core.session.link.phase in ENDED:
-                raise NotConnected(self._core.session.link.phase.value)
-            await self._moved.wait()
-        tap = self._connections[self._core.session.link.epoch].tap
-        if tap is None:
-            raise NotConnected("the transport has just been lost")
-        params, headers = self._voice.envelope(
-            "tools/call", {"name": name, "arguments": dict(arguments)}, name
-        )
-        options: CallOptions = {"headers": headers}
-        answer = await tap.send_raw_request("tools/call", params, options)
+        params = {"name": name, "arguments": dict(arguments)}
+        answer = await self.request("tools/call", params, name=name)
         try:
             return CallToolResult.model_validate(answer)
         except ValidationError:
             # Not chained: the reason quotes what the server sent.
             raise MCPError(INTERNAL_ERROR, "malformed result of tools/call") from None
 
-    def _is_live(self) -> bool:
-        link = self._core.session.link
-        return link.phase is LinkPhase.LIVE and link.epoch in self._connections
+    # --- credentials ------------------------------------------------------------------------------
+
+    def change_credentials(self, credentials: Credentials) -> None:
+        """Go on with these: the link is renewed, and what waited for credentials is tried again.
+
+        Private lists of another partition are withdrawn at once. Raises TypeError where the caller
+        owns the connection. Rule: AUTH-03, AUTH-12.
+        """
+        if not isinstance(self._binding, Transports):
+            raise TypeError("the credentials of an attached client are its owner's")
+        self._binding.use(credentials)
+        self.tell(i.CredentialsChanged(credentials.partition, now_ms()))
+
+    async def needs_credentials(self) -> AsyncGenerator[NeedsCredentials]:
+        """One event each time that credentials turn out not to do; none while that is so already.
+
+        Whoever asks late hears of what is so now. Ends when the block of ``Catalogs`` does.
+        """
+        told = False
+        while not self.over:
+            needed = _needed(self.session)
+            if needed is not None and not told:
+                yield needed
+            told = needed is not None
+            await self._loop.moved()
 
     @property
-    def _policy(self) -> Policy:
-        return self._core.policy
-
-    # --- the loop ---------------------------------------------------------------------------------
-
-    def tell(self, heard: SessionInput) -> int:
-        """Queue an input; the loop feeds it to the core in order. Returns how many were told."""
-        if not self._over:
-            self._inbox.append(heard)
-            self._told += 1
-            self._wake.set()
-        return self._told
-
-    async def _room(self) -> None:
-        """Wait until the core has caught up with what it was told."""
-        while len(self._inbox) >= INBOX_MAX:
-            await self._moved.wait()
-
-    async def _loop(self) -> None:
-        while True:
-            self._drain()
-            self._wake = anyio.Event()
-            deadline_ms = self._core.deadline_ms()
-            wait_s = None if deadline_ms is None else max(0.0, (deadline_ms - now_ms()) / 1000)
-            with anyio.move_on_after(wait_s):
-                await self._wake.wait()
-            if deadline_ms is not None and now_ms() >= deadline_ms:
-                self.tell(i.TimePassed(now_ms()))
-
-    def _drain(self) -> None:
-        while self._inbox:
-            self._feed(self._inbox.popleft())
-        self._moved.set()
-        self._moved = anyio.Event()
-
-    def _feed(self, heard: SessionInput) -> None:
-        self._core.receive(heard)
-        self._fed += 1
-        link = self._core.session.link
-        self._voice.settle(link.era, link.version)
-        for effect in self._core.effects():
-            self._perform(effect)
-
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case e.OpenTransport():
-                self._open(effect.epoch)
-            case e.CloseTransport():
-                if (connection := self._connections.get(effect.epoch)) is not None:
-                    connection.close()
-            case e.Publish() | e.Withdraw() | e.DoubtList() | e.NeedCredentials() | e.Note():
-                _log(effect)
-            case e.ContentChanged() | e.ContentUncovered():
-                _log(effect)
-            case _ if (current := self._connections.get(self._core.session.link.epoch)) is not None:
-                self._say(current, effect)
-            case _:
-                pass  # what it was about went with its transport
-
-    def _say(self, connection: Connection, effect: Effect) -> None:
-        match effect:
-            case e.SendInitialized():
-                connection.welcome()
-            case e.AbandonWalk() | e.CancelListen() | e.CancelUpdates() | e.CancelSubscribe():
-                connection.cancel(effect)
-            case _ if isinstance(effect, RequestEffect):
-                connection.ask(effect)
-            case _:
-                raise AssertionError(f"nobody performs {type(effect).__name__}")
-
-    def _open(self, epoch: int) -> None:
-        assert self._tasks is not None
-        host = Host(self.tell, self._room, lambda: self._core.session.listen)
-        self._connections[epoch] = Connection(epoch, self._target, self._voice, host)
-        self._tasks.start_soon(self._run, epoch)
-
-    async def _run(self, epoch: int) -> None:
-        try:
-            await self._connections[epoch].run()
-        finally:
-            del self._connections[epoch]
-
-    async def _close(self) -> None:
-        """Close the link in good order, within the grace of its transports."""
-        ticket = self.tell(i.CloseWanted(now_ms()))
-        while self._fed < ticket:
-            await self._moved.wait()
-        for connection in list(self._connections.values()):
-            connection.close()
-            await connection.closed.wait()
-
-    def _end(self) -> None:
-        """Nothing is heard any more; whoever still waits is told that the link is closed."""
-        self._over = True
-        self._inbox.clear()
-        self._fed = self._told
-        self._core.receive(i.CloseWanted(now_ms()))
-        self._moved.set()
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._loop.core.policy
 
 
-def _log(effect: Effect) -> None:
-    """What the peer sent is not logged, only how much. Rule: OBS-06."""
-    if isinstance(effect, e.Publish):
-        kind, listed = effect.kind.value, effect.snapshot
-        logger.debug(
-            "%s: generation %d, %d items, changed %s, clean %s",
-            *(kind, listed.generation, len(listed.items), effect.changed, listed.clean),
-        )
-    elif isinstance(effect, e.ContentChanged | e.ContentUncovered):
-        logger.debug("%s", type(effect).__name__)
-    else:
-        logger.debug("%s", effect)
+def _policy(given: Policy | None) -> Policy:
+    return given or Policy(seed=os.urandom(16))
+
+
+def _needed(session: Session) -> NeedsCredentials | None:
+    """What authorization has failed, if any."""
+    if session.link.phase is LinkPhase.PARKED:
+        return NeedsCredentials(frozenset())
+    refused = (
+        catalog.kind
+        for catalog in session.catalogs
+        if catalog.pacing.parked is Parked.AUTHORIZATION
+    )
+    kinds = frozenset(refused)
+    return NeedsCredentials(kinds) if kinds else None
 
 
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:

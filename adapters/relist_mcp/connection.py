@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import anyio
 from attrs import frozen
-from mcp.client.session import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types import JSONRPCMessage
 
@@ -14,7 +13,9 @@ from relist.effects import RequestEffect
 from relist.inputs import SessionInput
 from relist.requests import GivenUp
 from relist.values import Era, Failure, Kind, Listen, Wire
+from relist_mcp.credentials import Credentials
 from relist_mcp.exchange import Exchange, WireId, now_ms
+from relist_mcp.handlers import Handlers
 from relist_mcp.hearing import Hearing
 from relist_mcp.speech import Frame, Voice
 from relist_mcp.tap import Tap
@@ -42,10 +43,20 @@ class Host:
 class Connection:
     """The transport of one epoch. Tells its host nothing more once it is lost or closed."""
 
-    def __init__(self, epoch: int, target: Target, voice: Voice, host: Host) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        target: Target,
+        credentials: Credentials,
+        voice: Voice,
+        handlers: Handlers,
+        host: Host,
+    ) -> None:
         self._epoch = epoch
         self._target = target
+        self._credentials = credentials
         self._voice = voice
+        self._handlers = handlers
         self._host = host
         self._hearing = Hearing(self._unusable)
         self._in_session = False
@@ -83,9 +94,9 @@ class Connection:
         self._lose()
 
     async def _converse(self) -> None:
-        async with self._target.open(self) as (read, write):
+        async with self._target.open(self, self._credentials) as (read, write):
             tap = Tap(read, write, self._on_frame, self._host.room, self._lose)
-            async with ClientSession(dispatcher=tap):
+            async with self._handlers.session(tap):
                 self.tap = tap
                 self._tell(i.TransportOpened(self._epoch, now_ms()))
                 async for frame in self._to_send:

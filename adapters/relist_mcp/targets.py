@@ -1,16 +1,22 @@
 """Where a server is to be found, and how a transport to it is opened."""
 
+import shlex
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import httpx2
 from attrs import field, frozen
-from mcp.client._transport import TransportStreams
+from mcp.client._memory import InMemoryTransport
+from mcp.client._transport import Transport, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
 
 from relist.values import Wire
 from relist_mcp.body import BODY_MAX
+from relist_mcp.credentials import Credentials
 from relist_mcp.exchange import Ears
 from relist_mcp.observed import ObservedTransport
 
@@ -30,20 +36,23 @@ class Stdio:
 
     wire = Wire.PIPE
 
-    def open(self, _: Ears) -> AbstractAsyncContextManager[TransportStreams]:
+    def open(
+        self, _: Ears, credentials: Credentials
+    ) -> AbstractAsyncContextManager[TransportStreams]:
         """Start the process. Raises OSError if it cannot be started."""
         command, *args = self.command
+        env = {**self.env, **credentials.env}
         return stdio_client(
-            StdioServerParameters(command=command, args=args, env=dict(self.env), cwd=self.cwd)
+            StdioServerParameters(command=command, args=args, env=env, cwd=self.cwd)
         )
 
 
 @frozen
 class Http:
-    """A Streamable HTTP endpoint; ``headers`` (also of authorization) go with every request and
-    are never logged. Rule: AUTH-02.
+    """A Streamable HTTP endpoint; ``headers`` go with every request and are never logged.
 
     ``transport`` makes the httpx2 transport to use: for proxies, certificates, tests.
+    Rule: AUTH-02.
     """
 
     url: str
@@ -55,12 +64,13 @@ class Http:
     wire = Wire.HTTP
 
     @asynccontextmanager
-    async def open(self, ears: Ears) -> AsyncGenerator[TransportStreams]:
+    async def open(self, ears: Ears, credentials: Credentials) -> AsyncGenerator[TransportStreams]:
         """Prepare to send; nothing is sent yet, and reading has no time limit of its own."""
         async with (
             httpx2.AsyncClient(
                 transport=ObservedTransport(self.transport(), ears),
-                headers={"accept-encoding": "identity", **self.headers},
+                headers={"accept-encoding": "identity", **self.headers, **credentials.headers},
+                auth=credentials.auth,
                 timeout=httpx2.Timeout(_CONNECT_TIMEOUT_S, read=None),
             ) as client,
             streamable_http_client(
@@ -78,9 +88,40 @@ class Streams:
 
     wire = Wire.PIPE
 
-    def open(self, _: Ears) -> AbstractAsyncContextManager[TransportStreams]:
+    def open(self, _: Ears, __: Credentials) -> AbstractAsyncContextManager[TransportStreams]:
         """Open the transport."""
         return self.connect()
 
 
 Target = Stdio | Http | Streams
+AnyTarget = Target | str | Sequence[str] | Server[Any] | MCPServer | Transport
+
+
+def target_of(given: AnyTarget) -> Target:
+    """The target that is meant: a URL, a command line (a text, or its words), a server of the
+    `mcp` SDK in this process, or a transport of it.
+
+    A transport object can be opened once; give ``Streams`` to have it opened again after a loss.
+    Raises ValueError for an empty command, TypeError for what is none of these.
+    """
+    match given:
+        case Stdio() | Http() | Streams():
+            return given
+        case str() if given.startswith(("http://", "https://")):
+            return Http(given)
+        case str():
+            return Stdio(_command(shlex.split(given), given))
+        case MCPServer() | Server():
+            return Streams(lambda: InMemoryTransport(given))
+        case Sequence():
+            return Stdio(_command(given, given))
+        case _ if isinstance(given, AbstractAsyncContextManager):
+            return Streams(lambda: given)
+        case _:
+            raise TypeError(f"target must be a URL, a command, a server or a transport: {given!r}")
+
+
+def _command(words: Sequence[str], given: object) -> tuple[str, ...]:
+    if not words:
+        raise ValueError(f"target must be a command of at least one word: {given!r}")
+    return tuple(words)

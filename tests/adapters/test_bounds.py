@@ -12,9 +12,9 @@ import pytest
 from relist.machine import Hit
 from relist.values import Kind
 from relist_mcp import Catalogs, Http, Stdio
-from relist_mcp.catalogs import INBOX_MAX
+from relist_mcp.loop import INBOX_MAX
 from support.brain import MODERN, SUBSCRIPTION, Frame, notice, tool
-from support.live import ERAS, LIST, names, policy, serve, serve_http
+from support.live import ERAS, LIST, connections, names, policy, serve, serve_http
 from support.loops import everywhere, virtually
 
 CHANGE = "notifications/tools/list_changed"
@@ -32,7 +32,7 @@ async def test_a_storm_of_notices_costs_few_walks_and_no_memory(era: str) -> Non
         for _ in range(60):
             pipe.send(*[brain.change()] * 50)
             for _ in range(60):
-                longest = max(longest, len(catalogs._inbox))
+                longest = max(longest, catalogs._loop.waiting)
                 await anyio.lowlevel.checkpoint()
         await catalogs.idle()
         assert names(catalogs.read(Kind.TOOLS)) == ["b"]
@@ -49,23 +49,23 @@ async def test_a_peer_that_is_faster_than_the_core_waits(
     brain, pipe = serve(era, "a")
     async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
         await catalogs.idle()
-        drain, late = catalogs._drain, anyio.Event()
+        drain, late = catalogs._loop.drain, anyio.Event()
         longest: list[int] = []
 
         def nothing() -> None:
-            longest.append(len(catalogs._inbox))
+            longest.append(catalogs._loop.waiting)
             if late.is_set():
-                monkeypatch.setattr(catalogs, "_drain", drain)
+                monkeypatch.setattr(catalogs._loop, "drain", drain)
                 drain()
 
-        monkeypatch.setattr(catalogs, "_drain", nothing)
+        monkeypatch.setattr(catalogs._loop, "drain", nothing)
         pipe.send(*[brain.change()] * 3 * INBOX_MAX)
         for _ in range(6 * INBOX_MAX):
             await anyio.lowlevel.checkpoint()
-        assert len(catalogs._inbox) == INBOX_MAX
+        assert catalogs._loop.waiting == INBOX_MAX
         late.set()
         pipe.send(brain.change())
-        catalogs._wake.set()
+        catalogs._loop._wake.set()
         await catalogs.idle()
         assert max(longest) <= INBOX_MAX
 
@@ -126,14 +126,14 @@ async def test_what_is_remembered_of_requests_is_bounded(method: str) -> None:
     rules = policy(request_limit_ms=500, backoff_max_ms=500, ack_limit_ms=500, legacy_versions=())
     async with Catalogs.connect(pipe.target, policy=rules) as catalogs:
         await anyio.sleep(600)
-        for connection in catalogs._connections.values():
+        for connection in connections(catalogs).values():
             hearing: Any = connection._hearing
             assert len(hearing._asked) < 100
             assert len(hearing._given_up) < 100
             assert not hearing._exchanges
             assert not hearing.notes
         assert brain.count(method) > 50
-        assert len(catalogs._connections) <= 1
+        assert len(connections(catalogs)) <= 1
 
 
 @ERAS
@@ -161,7 +161,7 @@ async def test_links_that_come_and_go_leave_no_memory(era: str) -> None:
         tracemalloc.stop()
         assert after - before < 30_000
         await catalogs.idle()
-        assert len(catalogs._connections) == 1
+        assert len(connections(catalogs)) == 1
 
 
 @ERAS

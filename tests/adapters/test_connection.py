@@ -12,7 +12,9 @@ from relist import inputs as i
 from relist.inputs import SessionInput
 from relist.values import Carrier, Channel, Era, Kind, Listen, ListenPhase
 from relist_mcp.connection import OUTBOX_MAX, Connection, Host
+from relist_mcp.credentials import NOBODY
 from relist_mcp.exchange import Exchange
+from relist_mcp.handlers import NO_HANDLERS
 from relist_mcp.speech import Voice
 from support.brain import LEGACY, MODERN, Brain
 from support.live import serve
@@ -31,7 +33,7 @@ async def connection(
     voice = Voice({"name": "test", "version": "1"}, {})
     voice.settle(Era.LEGACY if version == LEGACY else Era.MODERN, version)
     host = Host(told.append, anyio.lowlevel.checkpoint, lambda: LISTEN)
-    it = Connection(3, server.target, voice, host)
+    it = Connection(3, server.target, NOBODY, voice, NO_HANDLERS, host)
     yield it
     it.close()
     await it.run()

@@ -11,7 +11,7 @@ from relist.machine import Hit
 from relist.values import Channel, Doubt, Kind, LinkPhase, ListenPhase, Phase
 from relist_mcp import Catalogs, Streams
 from support.brain import LEGACY, MODERN, Brain, Frame, error_of, notice, result_of
-from support.live import ERAS, LIST, names, policy, serve
+from support.live import ERAS, LIST, connections, names, policy, serve
 from support.loops import everywhere, virtually
 from support.pipe import Pipe
 
@@ -178,7 +178,7 @@ async def test_a_lost_server_is_doubted_at_once(era: str) -> None:
         assert (reading.hit, reading.doubt) == (Hit.DOUBTED, Doubt.DISCONNECTED)
         assert names(await catalogs.get(Kind.TOOLS)) == ["a"]  # returns: the link failed again
         await anyio.sleep(3_600)
-        assert len(catalogs._connections) == 0  # none is kept for those that failed
+        assert len(connections(catalogs)) == 0  # none is kept for those that failed
 
 
 @ERAS
@@ -253,7 +253,7 @@ async def test_a_transport_that_does_not_open_is_given_up() -> None:
         await catalogs.idle()
         assert names(catalogs.read(Kind.TOOLS)) == ["a"]
         await anyio.sleep(5)
-        assert len(catalogs._connections) == 1
+        assert len(connections(catalogs)) == 1
 
 
 @ERAS

@@ -40,7 +40,7 @@ async def _until(catalogs: Catalogs, listed: list[str], what: str = "") -> None:
         reading = catalogs.read(Kind.TOOLS)
         if reading.hit in (Hit.HIT, Hit.EXPIRED) and names(reading) == listed:
             return
-        await catalogs._moved.wait()
+        await catalogs._loop.moved()
 
 
 @POLICIES

@@ -6,6 +6,9 @@ import pytest
 
 from relist.machine import Reading
 from relist.policy import Policy
+from relist_mcp import Catalogs
+from relist_mcp.binding import Transports
+from relist_mcp.connection import Connection
 from support.brain import LEGACY, MODERN, Brain
 from support.pipe import Pipe
 from support.web import Web
@@ -35,3 +38,10 @@ def names(reading: Reading) -> list[str]:
     """The keys of the items, in order."""
     assert reading.snapshot is not None
     return [item.key for item in reading.snapshot.items]
+
+
+def connections(catalogs: Catalogs) -> dict[int, Connection]:
+    """The connections that are kept, by epoch."""
+    binding = catalogs._binding
+    assert isinstance(binding, Transports)
+    return binding.connections

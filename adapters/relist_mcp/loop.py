@@ -1,0 +1,121 @@
+"""One core and the one loop around it: feed what was heard, perform what follows, wait.
+
+Inputs are fed in the order they were told, each with all its effects before the next. Whoever wants
+to see what happened (logs, metrics, recordings, caches) observes: called after each input, never
+concurrently. An observer must not raise: it has no say in what happens.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import anyio
+
+from relist import inputs as i
+from relist.core import Relist
+from relist.effects import Effect
+from relist.inputs import SessionInput
+from relist.session import Session
+from relist_mcp.exchange import now_ms
+
+INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
+
+
+class Fed(NamedTuple):
+    """One input, what the session was and became, and what it asked for."""
+
+    heard: SessionInput
+    before: Session
+    after: Session
+    effects: tuple[Effect, ...]
+
+
+Observer = Callable[[Fed], None]
+
+
+class Loop:
+    """Feeds ``core``. ``perform`` does what an effect asks for, without waiting."""
+
+    def __init__(self, core: Relist, perform: Callable[[Effect], None]) -> None:
+        self.core = core
+        self.observers: list[Observer] = []
+        self.over = False
+        self._perform = perform
+        self._inbox: deque[SessionInput] = deque()
+        self._told = 0
+        self._fed = 0
+        self._wake = anyio.Event()
+        self._moved = anyio.Event()
+
+    @property
+    def session(self) -> Session:
+        """The frozen state of the core."""
+        return self.core.session
+
+    @property
+    def waiting(self) -> int:
+        """How many inputs have been told and not fed yet."""
+        return len(self._inbox)
+
+    def tell(self, heard: SessionInput) -> int:
+        """Queue an input. Returns a ticket for ``has_fed``; once over, nothing is queued."""
+        if not self.over:
+            self._inbox.append(heard)
+            self._told += 1
+            self._wake.set()
+        return self._told
+
+    def has_fed(self, ticket: int) -> bool:
+        """Whether the input of this ticket has been fed."""
+        return self._fed >= ticket
+
+    async def moved(self) -> None:
+        """Wait until something may have changed."""
+        await self._moved.wait()
+
+    async def room(self) -> None:
+        """Wait until the core has caught up with what it was told."""
+        while self.waiting >= INBOX_MAX:
+            await self.moved()
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            self.drain()
+            self._wake = anyio.Event()
+            deadline_ms = self.core.deadline_ms()
+            wait_s = None if deadline_ms is None else max(0.0, (deadline_ms - now_ms()) / 1000)
+            with anyio.move_on_after(wait_s):
+                await self._wake.wait()
+            if deadline_ms is not None and now_ms() >= deadline_ms:
+                self.tell(i.TimePassed(now_ms()))
+
+    def drain(self) -> None:
+        """Feed all that was told, and tell everybody who waits."""
+        while self._inbox:
+            self._feed(self._inbox.popleft())
+        self._signal()
+
+    def end(self) -> None:
+        """Nothing is heard any more; whoever still waits is told that the link is closed."""
+        self.over = True
+        self._inbox.clear()
+        self._fed = self._told
+        self._feed(i.CloseWanted(now_ms()))
+        self._signal()
+
+    def _feed(self, heard: SessionInput) -> None:
+        before = self.core.session
+        self.core.receive(heard)
+        self._fed += 1
+        effects = self.core.effects()
+        for effect in effects:
+            self._perform(effect)
+        if self.observers:
+            fed = Fed(heard, before, self.core.session, effects)
+            for observer in self.observers:
+                observer(fed)
+
+    def _signal(self) -> None:
+        self._moved.set()
+        self._moved = anyio.Event()
