@@ -23,9 +23,9 @@ from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.rules.guards import wake_ms
 from relist.session import Session
-from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Parked, Phase
+from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
 from relist_mcp.binding import Binding, NotConnected, Transports
-from relist_mcp.credentials import NOBODY, Credentials, NeedsCredentials
+from relist_mcp.credentials import NOBODY, Credentials, Needs, NeedsCredentials, needed
 from relist_mcp.exchange import now_ms
 from relist_mcp.handlers import NO_HANDLERS, Handlers
 from relist_mcp.logs import log
@@ -42,7 +42,8 @@ class Catalogs:
 
     def __init__(self, core: Relist) -> None:
         self._loop = Loop(core, self._perform)
-        self._loop.observers.append(log)
+        self._needs = Needs()
+        self._loop.observers += [log, self._needs.observe]
         self._binding: Binding | None = None
         self._views = {kind: View(self, kind, self._loop.moved) for kind in Kind}
 
@@ -245,13 +246,14 @@ class Catalogs:
 
         Whoever asks late hears of what is so now. Ends when the block of ``Catalogs`` does.
         """
-        told = False
+        told = 0
         while not self.over:
-            needed = _needed(self.session)
-            if needed is not None and not told:
-                yield needed
-            told = needed is not None
-            await self._loop.moved()
+            now = needed(self.session)
+            if now is not None and self._needs.count > told:
+                told = self._needs.count
+                yield now
+            else:
+                await self._loop.moved()
 
     @property
     def policy(self) -> Policy:
@@ -261,19 +263,6 @@ class Catalogs:
 
 def _policy(given: Policy | None) -> Policy:
     return given or Policy(seed=os.urandom(16))
-
-
-def _needed(session: Session) -> NeedsCredentials | None:
-    """What authorization has failed, if any."""
-    if session.link.phase is LinkPhase.PARKED:
-        return NeedsCredentials(frozenset())
-    refused = (
-        catalog.kind
-        for catalog in session.catalogs
-        if catalog.pacing.parked is Parked.AUTHORIZATION
-    )
-    kinds = frozenset(refused)
-    return NeedsCredentials(kinds) if kinds else None
 
 
 def _is_served(asked: Session, now: Session, kind: Kind) -> bool:

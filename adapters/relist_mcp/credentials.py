@@ -7,7 +7,10 @@ from hashlib import blake2b
 import httpx2
 from attrs import Factory, field, frozen
 
-from relist.values import Kind
+from relist import effects as e
+from relist.session import Session
+from relist.values import Kind, LinkPhase, Parked
+from relist_mcp.loop import Fed
 
 _SALT = os.urandom(16)
 
@@ -53,3 +56,28 @@ class NeedsCredentials:
     """
 
     kinds: frozenset[Kind]
+
+
+def needed(session: Session) -> NeedsCredentials | None:
+    """What authorization has failed by now, if any."""
+    if session.link.phase is LinkPhase.PARKED:
+        return NeedsCredentials(frozenset())
+    refused = frozenset(
+        catalog.kind
+        for catalog in session.catalogs
+        if catalog.pacing.parked is Parked.AUTHORIZATION
+    )
+    return NeedsCredentials(refused) if refused else None
+
+
+class Needs:
+    """Counts how often credentials turned out not to do: one need lasts until they do again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def observe(self, fed: Fed) -> None:
+        """See ``loop``."""
+        failed = any(isinstance(effect, e.NeedCredentials) for effect in fed.effects)
+        if failed and needed(fed.before) is None:
+            self.count += 1

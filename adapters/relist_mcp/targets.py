@@ -118,7 +118,8 @@ def target_of(given: AnyTarget) -> Target:
         case _ if isinstance(given, AbstractAsyncContextManager):
             return Streams(lambda: given)
         case _:
-            raise TypeError(f"target must be a URL, a command, a server or a transport: {given!r}")
+            what = type(given).__name__
+            raise TypeError(f"target must be a URL, a command, a server or a transport, no {what}")
 
 
 def _command(words: Sequence[str], given: object) -> tuple[str, ...]:
