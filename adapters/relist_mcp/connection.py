@@ -13,6 +13,7 @@ from relist.effects import RequestEffect
 from relist.inputs import SessionInput
 from relist.requests import GivenUp
 from relist.values import Era, Failure, Kind, Listen, Wire
+from relist_mcp.arrays import ARRAYS_VERSION
 from relist_mcp.credentials import Credentials
 from relist_mcp.exchange import Exchange, WireId, now_ms
 from relist_mcp.handlers import Handlers
@@ -95,7 +96,10 @@ class Connection:
 
     async def _converse(self) -> None:
         async with self._target.open(self, self._credentials) as (read, write):
-            tap = Tap(read, write, self._on_frame, self._host.room, self._lose)
+            tap = Tap(
+                *(read, write, self._on_frame, self._host.room, self._lose),
+                takes_arrays=lambda: self._voice.version == ARRAYS_VERSION,
+            )
             async with self._handlers.session(tap):
                 self.tap = tap
                 self._tell(i.TransportOpened(self._epoch, now_ms()))

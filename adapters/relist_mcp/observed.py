@@ -9,15 +9,16 @@ the GET stream is asked for until it is granted. What the SDK does otherwise: sp
 from collections.abc import Mapping
 from contextvars import ContextVar
 from http import HTTPMethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio
 import httpx2
-from mcp.shared.inbound import MCP_METHOD_HEADER
+from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 
 from relist.failures import METHOD_NOT_FOUND
 from relist.messages import is_object
+from relist_mcp.arrays import ARRAYS_VERSION, Apart
 from relist_mcp.body import BODY_MAX, ERROR_BODY_MAX, Body, Line, read_whole
 from relist_mcp.exchange import (
     SESSION_HEADER,
@@ -89,9 +90,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         self._ears.on_exchange(wire_id, _exchange(outcome))
         if outcome.status is None or outcome.status >= 400:
             return outcome.response
-        return self._heard(
-            outcome.response, wire_id, line, final=MCP_METHOD_HEADER in request.headers
-        )
+        final = MCP_METHOD_HEADER in request.headers
+        return self._heard(request, outcome.response, wire_id, line, final=final)
 
     async def _resume(
         self, request: httpx2.Request, wire_id: WireId, line: Line
@@ -101,7 +101,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         if outcome.status is None or outcome.status >= 400:
             return outcome.response
         self._ears.on_exchange(wire_id, _exchange(outcome))
-        return self._heard(outcome.response, wire_id, line, final=False)
+        return self._heard(request, outcome.response, wire_id, line, final=False)
 
     async def _notify(
         self, request: httpx2.Request, message: Mapping[str, object]
@@ -135,10 +135,9 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         if status == 200 and media_type(outcome.response) == "text/event-stream":
             self._streamed = True
             self._ears.on_stream_opened()
-            return _with_body(
-                outcome.response,
-                Body(outcome.response.stream, Line(), lambda _: self._ears.on_stream_ended(None)),
-            )
+            stream = _apart(request, outcome.response, None)
+            body = Body(stream, Line(), lambda _: self._ears.on_stream_ended(None))
+            return _with_body(outcome.response, body)
         if not told and not 300 <= status < 400:
             self._ears.on_stream_ended(status)
         return outcome.response
@@ -192,7 +191,13 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             self._ears.on_expired()
 
     def _heard(
-        self, response: httpx2.Response, wire_id: WireId, line: Line, *, final: bool
+        self,
+        request: httpx2.Request,
+        response: httpx2.Response,
+        wire_id: WireId,
+        line: Line,
+        *,
+        final: bool,
     ) -> httpx2.Response:
         is_stream = media_type(response) == "text/event-stream"
 
@@ -201,7 +206,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 self._ears.on_exchange(wire_id, Exchange(None))
 
         limit = None if is_stream else BODY_MAX
-        body = Body(response.stream, line, ended, limit=limit, final=final and is_stream)
+        stream = _apart(request, response, wire_id)
+        body = Body(stream, line, ended, limit=limit, final=final and is_stream)
         return _with_body(response, body)
 
     def _sever(self, cancelled: object) -> None:
@@ -240,6 +246,14 @@ def _is_usable(request: httpx2.Request, response: httpx2.Response) -> bool:
         return False
     response.headers["location"] = str(there)
     return there.scheme in ("http", "https") and bool(there.host)
+
+
+def _apart(request: httpx2.Request, response: httpx2.Response, wire_id: WireId | None) -> Any:
+    """The body, its arrays taken apart where the version in force has some. Rule: LIFE-10."""
+    if request.headers.get(MCP_PROTOCOL_VERSION_HEADER) != ARRAYS_VERSION:
+        return response.stream
+    events = media_type(response) == "text/event-stream"
+    return Apart(response.stream, wire_id, BODY_MAX, events=events)
 
 
 def _synthetic(request: httpx2.Request) -> httpx2.Response:

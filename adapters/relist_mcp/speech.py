@@ -43,6 +43,11 @@ class Voice:
         """The era in force, once it is known."""
         return self._era
 
+    @property
+    def version(self) -> str:
+        """The version in force; empty before it is known."""
+        return self._version
+
     def settle(self, era: Era | None, version: str) -> None:
         """From now on speak in this era and version. Rule: LIFE-06."""
         self._era, self._version = era, version

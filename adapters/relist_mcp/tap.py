@@ -6,6 +6,7 @@ transport. Requests of the core are written beside the SDK's, under ids it never
 them, and every list_changed notice, ends here.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,8 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
+from relist_mcp.arrays import messages_of
+
 OnFrame = Callable[[JSONRPCMessage], bool]
 
 
@@ -26,6 +29,7 @@ class _Watched:
     """A read stream that shows each message to ``on_frame``, and gives on what that does not take.
 
     Nothing is read while there is no ``room``: a peer that talks faster than it is heard waits.
+    ``takes_arrays``: whether one item may hold several messages by now.
     """
 
     def __init__(
@@ -34,8 +38,11 @@ class _Watched:
         on_frame: OnFrame,
         room: Callable[[], Awaitable[None]],
         on_end: Callable[[], None],
+        takes_arrays: Callable[[], bool],
     ) -> None:
         self._inner = inner
+        self._takes_arrays = takes_arrays
+        self._apart: deque[SessionMessage] = deque()
         self._on_frame = on_frame
         self._room = room
         self._on_end = on_end
@@ -49,7 +56,11 @@ class _Watched:
         try:
             while True:
                 await self._room()
-                item = await self._inner.receive()
+                item = self._apart.popleft() if self._apart else await self._inner.receive()
+                if isinstance(item, Exception) and self._takes_arrays():
+                    self._apart.extend(messages_of(item))
+                    if self._apart:
+                        continue
                 if not (isinstance(item, SessionMessage) and self._on_frame(item.message)):
                     return item
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -91,10 +102,11 @@ class Tap(Dispatcher[TransportContext]):
         on_frame: OnFrame,
         room: Callable[[], Awaitable[None]],
         on_end: Callable[[], None],
+        takes_arrays: Callable[[], bool] = lambda: False,
     ) -> None:
         self._write = write
         self._inner: JSONRPCDispatcher[TransportContext] = JSONRPCDispatcher(
-            _Watched(read, on_frame, room, on_end), write
+            _Watched(read, on_frame, room, on_end, takes_arrays), write
         )
 
     async def post(

@@ -4,6 +4,7 @@ Each test shows the bare SDK misbehave, so it fails once that is fixed; then the
 note names can go.
 """
 
+import json
 import warnings
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,10 +13,12 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp.client.stdio import _parse_line
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import NotificationOptions, Server
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from support.brain import LEGACY, MODERN, Brain, Frame, notice
 from support.live import LIST
@@ -200,6 +203,43 @@ def test_an_answer_of_the_wrong_shape_is_no_frame(body: Frame) -> None:
     """On a pipe it is dropped, so the request is waited for until its limit."""
     with pytest.raises(ValueError, match="validation error"):
         jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": "1", **body})
+
+
+ARRAY = [notice("notifications/tools/list_changed")]
+
+
+@pytest.mark.parametrize("array", [ARRAY, [{"jsonrpc": "2.0", "id": "1", "result": {}}]])
+def test_arrays_of_messages_are_refused_on_a_pipe(array: list[Frame]) -> None:
+    """Whatever the version: the transport hands up the error, which holds the array."""
+    item = _parse_line(json.dumps(array))
+    assert isinstance(item, ValidationError)
+    assert item.errors()[0]["input"] == array
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@virtually
+async def test_arrays_of_messages_are_refused_over_http(streaming: bool) -> None:
+    """The answer in it is lost: the request has failed."""
+    async with bare(LEGACY) as sdk:
+        await sdk.begin()
+        array = json.dumps([{"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}])
+        kind, body = "application/json", array
+        if streaming:
+            kind, body = "text/event-stream", f"data: {array}\n\n"
+        answer = httpx2.Response(200, headers={"content-type": kind}, content=body.encode())
+        sdk.web.fault = lambda _, frame: answer if frame.get("method") == LIST else None
+        await sdk.send({"id": 1, "method": LIST}, "2025-03-26")
+        item = await sdk.read.receive()
+        assert isinstance(item.message, JSONRPCError)
+        assert item.message.error.code == -32700
+
+
+@virtually
+async def test_arrays_of_messages_are_refused_on_the_get_stream() -> None:
+    async with bare(LEGACY) as sdk:
+        await sdk.begin()
+        sdk.web.streams[0].send_bytes(f"data: {json.dumps(ARRAY)}\n\n".encode())
+        assert isinstance(await sdk.read.receive(), ValidationError)
 
 
 def test_a_legacy_server_over_http_declares_no_list_changed() -> None:
