@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 import anyio
 from attrs import frozen
 from mcp.shared.inbound import find_invalid_x_mcp_header
-from mcp_types import JSONRPCMessage
+from mcp_types import JSONRPCMessage, JSONRPCNotification
 
 from relist import inputs as i
 from relist.effects import RequestEffect
 from relist.inputs import SessionInput
-from relist.requests import GivenUp
+from relist.requests import CANCELLED, GivenUp
 from relist.values import Era, Failure, Kind, Listen, Wire
 from relist_mcp.arrays import ARRAYS_VERSION
 from relist_mcp.credentials import Credentials
@@ -162,7 +162,19 @@ class Connection:
         self._hearing.notes.clear()
         if heard is not None:
             self._tell(heard)
+            self._let_go(message)
         return heard is not None
+
+    def _let_go(self, message: JSONRPCMessage) -> None:
+        """A subscription that the server cancelled is over, but over HTTP its stream may stand.
+
+        Closing it is how one cancels there; else each would keep a connection. Rule: SUB-18.
+        """
+        if self._target.wire is not Wire.HTTP or not isinstance(message, JSONRPCNotification):
+            return
+        if message.method == CANCELLED:
+            wire_id = str((message.params or {}).get("requestId"))
+            self._send(self._voice.cancel(wire_id, "cancelled by the server"))
 
     def on_exchange(self, wire_id: WireId, exchange: Exchange) -> None:
         """Keep it until the frame that it explains. See ``Ears``."""

@@ -1,6 +1,7 @@
 """Where a server is to be found, and how a transport to it is opened."""
 
 import shlex
+import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -21,6 +22,18 @@ from relist_mcp.exchange import Ears
 from relist_mcp.observed import ObservedTransport
 
 _CONNECT_TIMEOUT_S = 30.0
+# The kernel asks an idle connection after a minute, and gives it up after two: what is half open is
+# found to be dead, which a stream of notices has no other way to learn.
+_KEEPALIVE_S = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+
+
+def probing_transport() -> httpx2.AsyncHTTPTransport:
+    """The default transport; its idle connections are probed, as far as the platform can."""
+    known = [(name, value) for name, value in _KEEPALIVE_S.items() if hasattr(socket, name)]
+    options = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in known]
+    return httpx2.AsyncHTTPTransport(
+        socket_options=[(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *options]
+    )
 
 
 @frozen
@@ -58,7 +71,7 @@ class Http:
     url: str
     headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     transport: Callable[[], httpx2.AsyncBaseTransport] = field(
-        default=httpx2.AsyncHTTPTransport, repr=False
+        default=probing_transport, repr=False
     )
 
     wire = Wire.HTTP

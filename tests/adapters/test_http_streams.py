@@ -1,17 +1,19 @@
 """The live client over HTTP: streams that end, answers that are none, sessions given back."""
 
+import socket
 from collections.abc import AsyncIterator, Callable
 
 import anyio
+import anyio.abc
 import httpx2
 import pytest
 
 from relist.machine import Hit
 from relist.values import Doubt, Kind, ListenPhase
-from relist_mcp import Catalogs
+from relist_mcp import Catalogs, Http
 from support.brain import LEGACY, MODERN, Brain, Frame, error_of
 from support.live import ERAS, LIST, names, policy, serve_http
-from support.loops import virtually
+from support.loops import run_really, virtually
 from support.web import Fault, Web
 
 # The SDK leaves the generators of httpx2 unfinished, which trio minds: specs/sdk-notes.md.
@@ -360,6 +362,30 @@ async def test_a_body_without_end_is_cut(
         reading = await catalogs.refresh(Kind.TOOLS)
         assert (reading.doubt, names(reading)) == (Doubt.FAILED, ["a"])
         assert len(sent) < 100
+
+
+def test_idle_connections_are_probed() -> None:
+    """So a half-open one is found dead; nothing else tells that no notice comes any more."""
+
+    async def connect() -> None:
+        async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+
+            async def answer(stream: anyio.abc.SocketStream) -> None:
+                async with stream:
+                    await stream.receive()
+                    await stream.send(b"HTTP/1.1 204 x\r\n\r\n")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.serve, answer)
+                client = httpx2.AsyncClient(transport=Http("").transport())
+                async with client, client.stream("GET", f"http://127.0.0.1:{port}/") as response:
+                    stream = response.extensions["network_stream"]
+                    sock = stream.get_extra_info("socket")
+                    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                tasks.cancel_scope.cancel()
+
+    run_really(connect)
 
 
 # --- closing --------------------------------------------------------------------------------------

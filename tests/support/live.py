@@ -45,3 +45,8 @@ def connections(catalogs: Catalogs) -> dict[int, Connection]:
     binding = catalogs._binding
     assert isinstance(binding, Transports)
     return binding.connections
+
+
+async def moved(catalogs: Catalogs) -> None:
+    """Wait until something may have changed."""
+    await catalogs.tools._moved()

@@ -33,13 +33,12 @@ class ChangingServer:
         self.page_size = page_size
         self.bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self.bus)
-        self.sessions: set[Any] = set()
         self.server: Server[Any] = Server(
             "changing",
             version="1",
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_subscriptions_listen=self.listen,
+            on_subscriptions_listen=self._listen,
         )
         # The SDK asks for the options itself, and by default declares no listChanged.
         options = self.server.create_initialization_options
@@ -56,6 +55,11 @@ class ChangingServer:
         await self.bus.publish(ToolsListChanged())
         if session is not None:
             await session.send_tool_list_changed()
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self.listen(ctx, params)
 
     async def _list(
         self, ctx: Context, params: types.PaginatedRequestParams | None
