@@ -1,4 +1,4 @@
-"""What the SDK does that the live client works around: specs/sdk-notes.md, by the same names.
+"""What the SDK does that its bindings here work around: specs/sdk-notes.md, by the same names.
 
 Each test shows the bare SDK misbehave, so it fails once that is fixed; then the workaround that the
 note names can go.
@@ -16,13 +16,16 @@ import pytest
 from mcp.client.stdio import _parse_line
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import NotificationOptions, Server
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import JSONRPCError, jsonrpc_message_adapter
+from mcp_types import JSONRPCError, ListToolsResult, Tool, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from support.brain import LEGACY, MODERN, Brain, Frame, notice
 from support.live import LIST
 from support.loops import virtually
+from support.speaker import speaking
 from support.web import Web
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
@@ -252,3 +255,114 @@ def test_a_legacy_server_over_http_declares_no_list_changed() -> None:
     tools = server.create_initialization_options(declared).capabilities.tools
     assert tools is not None
     assert tools.list_changed is True
+
+
+# --- the server's side ----------------------------------------------------------------------------
+
+
+def _listing(**more: Any) -> Server[Any]:
+    """A server with one tool, and a subscription for whatever is asked."""
+
+    async def tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name="a", input_schema={"type": "object"})])
+
+    return Server("x", on_list_tools=tools, **more)
+
+
+def _nothing() -> str:
+    return "nothing"
+
+
+def test_a_modern_server_declares_all_channels_or_none() -> None:
+    async def never(*_: Any) -> Any: ...
+
+    for handlers, declared in (({}, False), ({"on_subscriptions_listen": never}, True)):
+        server = _listing(on_list_prompts=never, **handlers)
+        found = server.get_capabilities(protocol_version=MODERN)
+        assert found.tools is not None
+        assert found.prompts is not None
+        assert found.tools.list_changed is found.prompts.list_changed is declared
+
+
+@virtually
+async def test_a_subscription_is_granted_whatever_it_asks_for() -> None:
+    server = _listing(on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()))
+    async with speaking(server, MODERN) as speaker:
+        number = await speaker.listen(promptsListChanged=True)
+        granted = speaker.tagged(number)[0]["params"]["notifications"]
+        assert granted == {"promptsListChanged": True}
+
+
+@virtually
+async def test_every_event_is_told_to_everybody() -> None:
+    """Not merged, whether or not anything differs, and whatever the authorization."""
+    bus = InMemorySubscriptionBus()
+    server = _listing(on_subscriptions_listen=ListenHandler(bus))
+    async with speaking(server, MODERN, "one") as one, speaking(server, MODERN, "two") as two:
+        for speaker in (one, two):
+            await speaker.listen(toolsListChanged=True)
+        for _ in range(100):
+            await bus.publish(ToolsListChanged())
+        await anyio.sleep(1)
+        assert len(one.changes()) == len(two.changes()) == 100
+
+
+@virtually
+async def test_a_subscriber_that_does_not_read_is_dropped() -> None:
+    bus = InMemorySubscriptionBus()
+    listen = ListenHandler(bus, max_buffered_events=1)
+    async with speaking(_listing(on_subscriptions_listen=listen), MODERN) as speaker:
+        number = await speaker.listen(toolsListChanged=True)
+        for listener in list(bus._listeners.values()):
+            for _ in range(3):  # at once: before anybody can read
+                listener(ToolsListChanged())
+        assert (await speaker.answer(number))["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+@virtually
+async def test_a_high_level_server_tells_nobody_of_an_added_tool(era: str) -> None:
+    server: MCPServer[Any] = MCPServer("x")
+    async with speaking(server, era) as speaker:
+        await speaker.begin()
+        if era == MODERN:
+            await speaker.listen(toolsListChanged=True)
+        server.add_tool(_nothing, name="a")
+        await anyio.sleep(1)
+        assert speaker.changes() == []
+
+
+@virtually
+async def test_a_high_level_server_tells_no_legacy_session() -> None:
+    """And declares to it that it will not."""
+    server: MCPServer[Any] = MCPServer("x")
+
+    @server.tool()
+    async def change(ctx: Context) -> str:
+        await ctx.notify_tools_changed()
+        return "changed"
+
+    async with speaking(server, LEGACY) as speaker:
+        assert (await speaker.begin())["tools"] == {"listChanged": False}
+        await speaker.ask("tools/call", {"name": "change"})
+        await anyio.sleep(1)
+        assert speaker.changes() == []
+
+
+@virtually
+async def test_a_high_level_server_lists_in_the_order_of_registration() -> None:
+    server: MCPServer[Any] = MCPServer("x")
+    for name in ("a", "b"):
+        server.add_tool(_nothing, name=name)
+    async with speaking(server, MODERN) as speaker:
+        assert await speaker.keys() == ["a", "b"]
+        server.remove_tool("a")
+        server.add_tool(_nothing, name="a")
+        assert await speaker.keys() == ["b", "a"]
+
+
+def test_a_high_level_server_hides_its_low_level_one() -> None:
+    """So that ``mcpserver.py`` has to reach for it, and for its bus."""
+    public = [name for name in dir(MCPServer("x")) if not name.startswith("_")]
+    values = [getattr(MCPServer("x"), name, None) for name in public if name != "session_manager"]
+    assert not any(isinstance(value, Server | InMemorySubscriptionBus) for value in values)

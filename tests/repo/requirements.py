@@ -20,10 +20,10 @@ SPECS = ROOT / "specs"
 DATA = SPECS / "relist_specs"
 RECORDS = SPECS / "decisions"
 
-# Every row of these is decided; the others are duties of servers, suites and of later issues.
+# Every row of these is decided; the others are duties of suites and of later issues.
 DECIDED = (
     *("LIFE", "CAP", "DISC", "NOTE", "SUB", "RES", "TTL"),
-    *("ATOM", "STATE", "FAIL", "REC", "CALL", "AUTH", "OBS"),
+    *("ATOM", "STATE", "FAIL", "REC", "CALL", "EMIT", "AUTH", "OBS"),
 )
 
 Row = Mapping[str, Any]
@@ -47,7 +47,7 @@ def family(rule: str) -> str:
 
 
 def must_be_decided(rule: str) -> bool:
-    """Whether this row is of a family that says how a client behaves."""
+    """Whether this row is of a family that says how a client, or a server of ours, behaves."""
     return family(rule) in DECIDED
 
 
@@ -161,7 +161,7 @@ def _gathered(paths: Iterable[Path]) -> Places:
 
 
 def deciding() -> Places:
-    """By id: what of the model or of the live client enforces it, by its own word."""
+    """By id: what of the model or of its bindings to the SDK enforces it, by its own word."""
     model = (path for path in sorted(MODEL.rglob("*.py")) if path.parent.name != "check")
     return _gathered((*model, *sorted(CLIENT.rglob("*.py"))))
 

@@ -32,7 +32,8 @@ def requirements_page(regenerate: str) -> str:
     told = [
         "# Requirements\n",
         f"<!-- generated: {regenerate} -->\n",
-        "What the specification and five articles ask of a client, and where it is decided here."
+        "What the specification and five articles ask of a client, and of a server whose lists"
+        " change, and where it is decided here."
         " The rows are data: [`requirements.yaml`](relist_specs/requirements.yaml) has their whole"
         " text, their sources and what the columns mean. A row is decided by the code that cites"
         " its id, by a decision record, or it is excluded with its reason; a test fails when a row"
@@ -61,7 +62,7 @@ def requirements_page(regenerate: str) -> str:
     others = [letters for letters in REQUIREMENTS["families"] if letters not in DECIDED]
     told += [
         "## The other families\n",
-        "Duties of servers and of suites, and what later issues decide. Only the data has them.\n",
+        "Duties of suites, and what later issues decide. Only the data has them.\n",
         markdown_table(
             ("family", "about", "rows"),
             [
