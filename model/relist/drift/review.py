@@ -17,7 +17,7 @@ from relist.drift.values import (
 )
 
 Aliases = Mapping[CapabilityRef, Collection[CapabilityRef]]
-"""By old reference the new ones that somebody trusted declares: a hint, no proof. Rule: DRIFT-14."""
+"""By old reference the new ones that somebody trusted declares: a hint only. Rule: DRIFT-14."""
 
 _OPEN = (Why.UNREVIEWED, Why.CHANGED, Why.RETURNED, Why.GONE, Why.AMBIGUOUS, Why.SERVER)
 
