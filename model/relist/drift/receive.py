@@ -204,7 +204,7 @@ class _Run:
                 self._let(profile.consumer, now, "resumed", POLICY, "profile.follow.reappearing")
         elif now.id not in granted.approved:
             newest = granted.newest()
-            if newest is None and joins(profile, now):
+            if granted == NOTHING and joins(profile, now):
                 self._let(profile.consumer, now, "joined", POLICY, "profile.selections.newcomers")
             elif newest is not None and follows(
                 profile, choice, classify(newest, now, self._relate)
@@ -307,8 +307,10 @@ class _Run:
     # --- writing ----------------------------------------------------------------------------------
 
     def _let(self, consumer: str, definition: Definition, what: str, who: str, why: str) -> None:
+        """Let it through. What had lapsed and was not let through again stays behind."""
         ref, granted = definition.ref, self._grants(consumer, definition.ref)
-        older = {one: kept for one, kept in granted.approved.items() if one != definition.id}
+        kept = {} if granted.lapsed else granted.approved
+        older = {one: known for one, known in kept.items() if one != definition.id}
         before = granted.newest()
         self._grant(
             consumer,
