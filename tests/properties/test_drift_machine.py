@@ -123,7 +123,11 @@ def _next(data: st.DataObject, ledger: Ledger) -> LedgerInput | None:
         return rebound(ledger, *data.draw(REBINDS))
     if what == "decide" and (possible := list(decisions(ledger))):
         return data.draw(st.sampled_from(possible))
-    return data.draw({"fail": FAILURES, "wish": SETTINGS}.get(what, INVENTORIES))
+    if what == "wish":
+        return data.draw(SETTINGS)
+    if what == "fail":
+        return data.draw(FAILURES)
+    return data.draw(INVENTORIES)
 
 
 def check_reviews(ledger: Ledger) -> None:

@@ -13,23 +13,28 @@ from relist.drift.values import Change, ChangeClass, Definition, FieldChange, Su
 
 
 class Relation(Enum):
-    """How the second of two different schemas stands to the first, if that could be proved."""
+    """How the second of two different schemas stands to the first, if that could be proved.
+
+    Several may hold: a schema that accepts more and says something else is both.
+    """
 
     REORDERED = "reordered"  # the same, written in another order
-    TEXT = "text"  # accepts the same, with other descriptions
+    TEXT = "text"  # says something else: titles, descriptions, examples
     WIDENED = "widened"  # accepts all that the first does, and more
     NARROWED = "narrowed"  # accepts less
     UNPROVED = "unproved"  # neither, or nobody could tell
 
 
-Relate = Callable[[bytes, bytes], Relation]
-"""The port: two JSON Schemas as canonical JSON, which differ. Never raises."""
+Relate = Callable[[bytes, bytes], frozenset[Relation]]
+"""The port: two JSON Schemas as canonical JSON, which differ. Never raises, never says nothing."""
 
 
-def unproved(_: bytes, __: bytes) -> Relation:
+def unproved(_: bytes, __: bytes) -> frozenset[Relation]:
     """The port of those who have no library for it."""
-    return Relation.UNPROVED
+    return frozenset({Relation.UNPROVED})
 
+
+UNPROVED = frozenset({Relation.UNPROVED})
 
 _INPUT: Mapping[Relation, ChangeClass] = {
     Relation.REORDERED: ChangeClass.SCHEMA_REORDERED,
@@ -101,7 +106,7 @@ def _classes(
         classes = _SCHEMAS[name]
         if before is None or after is None:
             return frozenset({classes[Relation.UNPROVED]})
-        return frozenset({classes[relate(before, after)]})
+        return frozenset(classes[relation] for relation in relate(before, after) or UNPROVED)
     if subject is Subject.TOOL and name == "annotations":
         try:
             return frozenset(_annotations(_parsed(before), _parsed(after)))

@@ -309,8 +309,8 @@ class _Run:
     def _let(self, consumer: str, definition: Definition, what: str, who: str, why: str) -> None:
         """Let it through. What had lapsed and was not let through again stays behind."""
         ref, granted = definition.ref, self._grants(consumer, definition.ref)
-        kept = {} if granted.lapsed else granted.approved
-        older = {one: known for one, known in kept.items() if one != definition.id}
+        kept = NOTHING if granted.lapsed else granted
+        older = {one: known for one, known in kept.approved.items() if one != definition.id}
         before = granted.newest()
         self._grant(
             consumer,

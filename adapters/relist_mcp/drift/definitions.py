@@ -1,0 +1,128 @@
+"""From listed entries to definitions: what a consumer would see of them, and its ids."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from attrs import frozen
+
+from relist.drift.inputs import InventoryTaken
+from relist.drift.values import (
+    CapabilityRef,
+    Definition,
+    Hints,
+    ServerIdentity,
+    Subject,
+    capability_id,
+)
+from relist.values import Item, Items, Kind, Snapshot
+from relist_mcp.drift.canonical import NotCanonical, canonical
+
+SUBJECTS: Mapping[Kind, Subject] = {
+    Kind.TOOLS: Subject.TOOL,
+    Kind.PROMPTS: Subject.PROMPT,
+    Kind.RESOURCES: Subject.RESOURCE,
+    Kind.TEMPLATES: Subject.TEMPLATE,
+}
+_KEYS = {
+    Subject.TOOL: "name",
+    Subject.PROMPT: "name",
+    Subject.RESOURCE: "uri",
+    Subject.TEMPLATE: "uriTemplate",
+}
+Entry = Mapping[str, Any]
+Effect = Callable[[Entry], Entry]
+"""What a host makes of an entry before anybody sees it: renamed, prefixed, filtered."""
+
+
+def without_meta(entry: Entry) -> Entry:
+    """The entry as a model sees it: ``_meta`` is not for it. Rule: DRIFT-24."""
+    return {name: value for name, value in entry.items() if name != "_meta"}
+
+
+def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta) -> Definition:
+    """The definition of one entry, whose JSON this is.
+
+    What has no canonical form is one opaque field, so that any change of it goes to review. The
+    hash covers server, subject and key, so equal texts elsewhere have other ids. Rule: DRIFT-03,
+    DRIFT-07.
+    """
+    try:
+        entry = cast("Entry", json.loads(raw))
+        effective = effect(entry)
+        fields = {name: canonical(value) for name, value in effective.items()}
+        return Definition(
+            ref,
+            capability_id(_envelope(ref, effective)),
+            capability_id(_envelope(ref, entry)),
+            capability_id(canonical({"body": _body(ref.subject, effective)})),
+            fields,
+            _hints(effective.get("annotations")),
+        )
+    except (NotCanonical, RecursionError, ValueError):
+        opaque = capability_id(b"opaque\x00" + raw)
+        return Definition(ref, opaque, opaque, opaque, {"": raw})
+
+
+def _envelope(ref: CapabilityRef, entry: Entry) -> bytes:
+    about = {"server": ref.server, "subject": ref.subject.value, "key": ref.key}
+    return canonical({**about, "definition": dict(entry)})
+
+
+def _body(subject: Subject, effective: Entry) -> Entry:
+    """All but what it is called. Rule: DRIFT-09."""
+    return {name: value for name, value in effective.items() if name != _KEYS.get(subject)}
+
+
+def _hints(annotations: object) -> Hints:
+    if not isinstance(annotations, dict):
+        return Hints()
+    found = cast("Mapping[str, object]", annotations)
+
+    def hint(name: str) -> bool | None:
+        value = found.get(name)
+        return value if isinstance(value, bool) else None
+
+    return Hints(hint("readOnlyHint"), hint("destructiveHint"), hint("openWorldHint"))
+
+
+@frozen
+class _Read:
+    item: Item
+    definition: Definition
+
+
+class Reader:
+    """Reads lists of one server and kind; an unchanged item is not read again."""
+
+    def __init__(self, server: str, kind: Kind, effect: Effect = without_meta) -> None:
+        self._server = server
+        self._subject = SUBJECTS[kind]
+        self._effect = effect
+        self._read: dict[str, _Read] = {}
+
+    def read(self, items: Items) -> Mapping[str, Definition]:
+        """The definitions by key."""
+        before, self._read = self._read, {}
+        for item in items:
+            held = before.get(item.key)
+            if held is None or held.item is not item:
+                ref = CapabilityRef(self._server, self._subject, item.key)
+                held = _Read(item, definition_of(ref, item.canonical_json, self._effect))
+            self._read[item.key] = held
+        return {key: read.definition for key, read in self._read.items()}
+
+    def inventory(
+        self, identity: ServerIdentity, snapshot: Snapshot, partition: str, at_ms: int
+    ) -> InventoryTaken:
+        """What this list says of the server. Rule: DRIFT-34, DRIFT-48."""
+        clear = tuple(item for item in snapshot.items if item.key not in snapshot.ambiguous)
+        return InventoryTaken(
+            identity,
+            self._subject,
+            self.read(clear),
+            frozenset(snapshot.ambiguous),
+            snapshot.clean,
+            partition,
+            at_ms,
+        )
