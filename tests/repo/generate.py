@@ -15,6 +15,7 @@ COMMAND = "python tests/repo/generate.py"
 @cache
 def generated() -> Mapping[Path, str]:
     """Every generated file with what it should hold."""
+    from repo.drift_page import drift_page
     from repo.requirements_page import requirements_page
 
     made = {
@@ -22,6 +23,7 @@ def generated() -> Mapping[Path, str]:
         "read-table.md": pages.read_page(COMMAND),
         "invariants.md": pages.invariants_page(COMMAND, all_in(), named_in()),
         "requirements.md": requirements_page(COMMAND),
+        "drift.md": drift_page(COMMAND),
     }
     made |= {f"charts/{chart.name}.scxml": render.scxml(chart) for chart in render.CHARTS}
     return {ROOT / "specs" / name: text for name, text in made.items()}

@@ -23,7 +23,7 @@ RECORDS = SPECS / "decisions"
 # Every row of these is decided; the others are duties of suites and of later issues.
 DECIDED = (
     *("LIFE", "CAP", "DISC", "NOTE", "SUB", "RES", "TTL"),
-    *("ATOM", "STATE", "FAIL", "REC", "CALL", "EMIT", "AUTH", "OBS"),
+    *("ATOM", "STATE", "FAIL", "REC", "CALL", "EMIT", "AUTH", "OBS", "DRIFT"),
 )
 
 Row = Mapping[str, Any]

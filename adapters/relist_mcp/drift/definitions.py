@@ -15,6 +15,7 @@ from relist.drift.values import (
     Subject,
     capability_id,
 )
+from relist.messages import is_object
 from relist.values import Item, Items, Kind, Snapshot
 from relist_mcp.drift.canonical import NotCanonical, canonical
 
@@ -48,7 +49,7 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
     DRIFT-07.
     """
     try:
-        entry = cast("Entry", json.loads(raw))
+        entry = _entry(json.loads(raw))
         effective = effect(entry)
         fields = {name: canonical(value) for name, value in effective.items()}
         return Definition(
@@ -62,6 +63,12 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
     except (NotCanonical, RecursionError, ValueError):
         opaque = capability_id(b"opaque\x00" + raw)
         return Definition(ref, opaque, opaque, opaque, {"": raw})
+
+
+def _entry(value: object) -> Entry:
+    if not is_object(value):
+        raise NotCanonical("no JSON object")
+    return value
 
 
 def _envelope(ref: CapabilityRef, entry: Entry) -> bytes:

@@ -8,6 +8,7 @@ from itertools import product
 
 from attrs import evolve
 
+from relist.check.drift import DRIFT
 from relist.check.invariants import ALWAYS
 from relist.check.isolation import ISOLATED
 from relist.check.joined import LINK_ALWAYS, LISTEN_ALWAYS
@@ -140,6 +141,7 @@ CHECKS: Mapping[str, tuple[str, Mapping[str, Check]]] = {
     "one session": ("every environment", ISOLATED),
     "one link": ("every environment", LINK_ALWAYS),
     "one channel for notices": ("every environment", LISTEN_ALWAYS),
+    "one ledger of drift": ("every environment", DRIFT),
 }
 """The named checks by what they look at, and the environment in which they hold."""
 

@@ -19,7 +19,8 @@ class InventoryTaken:
 
     ``clean``: nothing disturbed the walk. ``ambiguous`` are keys with two different definitions;
     they are not among ``definitions``. ``partition`` names whose view it is. What is not clean
-    proves nothing. Rule: DRIFT-32, DRIFT-34.
+    proves nothing. When to look is a matter of lifetimes and notices, and of nothing here.
+    Rule: DRIFT-32, DRIFT-34, DRIFT-40.
     """
 
     server: ServerIdentity

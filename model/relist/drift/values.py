@@ -32,7 +32,8 @@ class CapabilityRef(NamedTuple):
     """What somebody wants to govern: a server, a subject, and the server's own key for it.
 
     ``server`` is ``ServerIdentity.id``; ``key`` the name, URI or template as the server spells it,
-    never the name under which it is shown. Rule: DRIFT-02.
+    never the name under which it is shown. A URI or a name locates, it proves no content.
+    Rule: DRIFT-02, DRIFT-10.
     """
 
     server: str
@@ -101,7 +102,8 @@ class ServerIdentity:
 
     ``endpoint`` is the URL or command that reaches it, ``artefact`` the package or image and its
     publisher, ``audience`` whom its tokens are for: None where it is not known. What a server says
-    of itself is no evidence, so it has no place here. Rule: DRIFT-11, DRIFT-12.
+    of itself is no evidence, so it has no place here; and neither a registry's name nor a version
+    identifies a single capability. Rule: DRIFT-11, DRIFT-12, DRIFT-41.
     """
 
     id: str
