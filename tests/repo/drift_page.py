@@ -39,7 +39,7 @@ def drift_page(regenerate: str) -> str:
                         row["name"],
                         _shown(row.get("before", {})),
                         _shown(row["after"]),
-                        ", ".join(row["classes"]) or "–",
+                        ", ".join(row["classes"]) or "none",
                         row["strict"],
                         row["reader"],
                         ", ".join(row["source"]),
