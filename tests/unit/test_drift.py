@@ -334,6 +334,7 @@ def test_what_is_not_selected_stands_nowhere(desk: Desk) -> None:
     profile = Profile("agent", (evolve(JOIN, subjects=frozenset({Subject.PROMPT})),))
     assert chosen(profile, A) is None
     assert Desk().wish(profile).see({"a": "1"}).shown() == []
+    assert Desk().wish(Profile("agent", (JOIN,))).see({"a": "1"}, AWAY).shown() == []
     assert Desk().wish(exactly("agent", A)).stands() is Why.GONE
 
 
@@ -480,9 +481,11 @@ def test_annotations_one_by_one() -> None:
         '{"readOnlyHint":1,"title":"a"}': {ChangeClass.OTHER},
     }.items():
         assert classify(_tool(annotations=was), _tool(annotations=now)).classes == classes
-    assert classify(_tool(inputSchema="1"), _tool(inputSchema="2")).classes == {
-        ChangeClass.INPUT_CHANGED
-    }
+    for old, new in (
+        (_tool(inputSchema="1"), _tool(inputSchema="2")),
+        (_tool(), _tool(inputSchema="1")),
+    ):
+        assert classify(old, new).classes == {ChangeClass.INPUT_CHANGED}
 
 
 def test_a_first_definition_is_all_new() -> None:
