@@ -38,7 +38,8 @@ def still_shown(made: LedgerEdge) -> LedgerEdge:
 
 
 def granted(made: LedgerEdge, *kept: Granted) -> LedgerEdge:
-    return made._replace(after=evolve(made.after, granted={("agent", A): one for one in kept}))
+    places = [("agent", A)] * len(kept)
+    return made._replace(after=evolve(made.after, granted=dict(zip(places, kept, strict=True))))
 
 
 def entry(made: LedgerEdge, what: str) -> LedgerEdge:

@@ -223,7 +223,7 @@ def test_a_flaw_is_found(flaw: Flaw) -> None:
         ("CAP-01", {}, ("CAP-01",)),
         ("CAP-01", EXCLUDED, ("CAP-02",)),
         ("CAP-01", {"decision": "0001"}, ()),
-        ("EMIT-01", {}, ()),
+        ("AGG-01", {}, ()),
     ],
 )
 def test_what_is_decided_once_is_right(rule: str, row: Row, code: tuple[str, ...]) -> None:
@@ -231,5 +231,5 @@ def test_what_is_decided_once_is_right(rule: str, row: Row, code: tuple[str, ...
 
 
 def test_families_that_nobody_decides_here_say_nothing() -> None:
-    (complaint,) = complaints({"EMIT-01": EXCLUDED}, (), {})
-    assert complaint == "EMIT-01: nobody asks how it is decided"
+    (complaint,) = complaints({"AGG-01": EXCLUDED}, (), {})
+    assert complaint == "AGG-01: nobody asks how it is decided"
