@@ -1,0 +1,195 @@
+"""From what the loop fed to what happened: a pure fold, and the observer that runs it once for all.
+
+``fold(seen, fed)`` looks at one step of the core, and decides nothing: it reads off the input, the
+two states and the effects what the law did, and gives it a name. What one step does not show (when
+a walk began and why, which notice waits for an answer) it carries along as ``Seen``.
+"""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from relist import effects as e
+from relist import inputs as i
+from relist.values import (
+    CHANNEL_OF,
+    KINDS,
+    Channel,
+    Kind,
+    Link,
+    LinkPhase,
+    Phase,
+)
+from relist_mcp import events as ev
+from relist_mcp.events import Event
+from relist_mcp.loop import Fed
+from relist_mcp.walks import SeenKind, happened
+
+_UNBELIEVED = ("SUB-13", "SUB-14")
+_ON_TAGS = (*_UNBELIEVED, "SUB-15", "SUB-16")
+
+
+@attrs.frozen
+class Seen:
+    """What is remembered from step to step."""
+
+    kinds: tuple[SeenKind, ...] = (SeenKind(),) * len(KINDS)
+
+
+Told = tuple[Event, ...]
+Watcher = Callable[[Fed, Told], None]
+
+
+class Events:
+    """An observer of the loop that tells watchers what happened in each step, if anything did.
+
+    Watchers must not raise, as observers must not.
+    """
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self.watchers = list(watchers)
+        self._seen = Seen()
+
+    def __call__(self, fed: Fed) -> None:
+        """See ``loop.Observer``."""
+        self._seen, told = fold(self._seen, fed)
+        if told:
+            for watcher in self.watchers:
+                watcher(fed, told)
+
+
+def fold(seen: Seen, fed: Fed) -> tuple[Seen, Told]:
+    """What happened in this step, in order: the link, the notice, each kind, and what was noted."""
+    heard, before, after = fed.heard, fed.before, fed.after
+    told: list[Event] = []
+    if before is not after:
+        told += _of_link(fed)
+    heeding: tuple[Kind, ...] = ()
+    if isinstance(heard, i.NoticeHeard):
+        noticed = _noticed(heard, fed)
+        heeding = noticed.kinds
+        told.append(noticed)
+    if before is not after or heeding:
+        kinds: list[SeenKind] = []
+        for kind, known in zip(KINDS, seen.kinds, strict=True):
+            heeded = known.noticed(heard.now_ms) if kind in heeding else known
+            carried, events = happened(kind, heeded, fed)
+            kinds.append(carried)
+            told += events
+        seen = Seen(tuple(kinds))
+    told += _of_the_rest(fed)
+    return seen, tuple(told)
+
+
+# --- the link and notices -------------------------------------------------------------------------
+
+
+def _of_link(fed: Fed) -> Iterator[Event]:
+    heard, before, after = fed.heard, fed.before.link, fed.after.link
+    at = {"at_ms": heard.now_ms, "epoch": after.epoch}
+    if isinstance(heard, i.CredentialsChanged):
+        was = fed.before.catalogs[0].standing.partition
+        yield ev.CredentialsMoved(**at, foreign=was != heard.partition)
+    if before.phase is not after.phase or before.epoch != after.epoch:
+        yield ev.LinkMoved(
+            **at,
+            before=before.phase,
+            after=after.phase,
+            failures=after.failures,
+            due_at_ms=after.due_at_ms,
+        )
+    was_live, live = before.phase is LinkPhase.LIVE, after.phase is LinkPhase.LIVE
+    if live and not (was_live and _agreed(before) == _agreed(after)):
+        assert after.era is not None  # live means known
+        yield ev.Agreed(**at, era=after.era, version=after.version, capabilities=after.capabilities)
+    yield from _of_listen(fed, at)
+
+
+def _agreed(link: Link) -> tuple[object, ...]:
+    return link.era, link.version, link.capabilities
+
+
+def _of_listen(fed: Fed, at: dict[str, int]) -> Iterator[Event]:
+    heard, before, after = fed.heard, fed.before.listen, fed.after.listen
+    if before.phase is after.phase and before.granted == after.granted:
+        return
+    yield ev.ListenMoved(
+        **at,
+        before=before.phase,
+        after=after.phase,
+        carrier=after.carrier,
+        granted=frozenset(topic for topic in after.granted if isinstance(topic, Channel)),
+        serial=after.serial,
+        failure=heard.failure if isinstance(heard, i.PushEnded) else None,
+    )
+
+
+def _noticed(heard: i.NoticeHeard, fed: Fed) -> ev.Noticed:
+    kinds = tuple(_heeding(fed, heard.channel))
+    return ev.Noticed(
+        at_ms=heard.now_ms,
+        epoch=fed.after.link.epoch,
+        channel=heard.channel,
+        serial=heard.serial,
+        kinds=kinds,
+        fault=_fault(fed),
+        merged=bool(kinds) and all(_is_unmoved(fed, kind) for kind in kinds),
+    )
+
+
+def _is_unmoved(fed: Fed, kind: Kind) -> bool:
+    return fed.before is fed.after or fed.before.catalog(kind) is fed.after.catalog(kind)
+
+
+def _fault(fed: Fed) -> str | None:
+    return next((note.rule for note in _notes(fed) if note.rule in _ON_TAGS), None)
+
+
+def _notes(fed: Fed) -> list[e.Note]:
+    return [effect for effect in fed.effects if isinstance(effect, e.Note)]
+
+
+def _heeding(fed: Fed, channel: Channel) -> Iterator[Kind]:
+    """The kinds that the law let hear of a notice and that were promised one."""
+    if _fault(fed) in _UNBELIEVED:
+        return
+    unpromised = {note.values[0] for note in _notes(fed) if note.rule == "CAP-19"}
+    for catalog in fed.after.catalogs:
+        kind, walk = catalog.kind, catalog.walk
+        if CHANNEL_OF[kind] is not channel or kind.value in unpromised:
+            continue
+        doubted = catalog.doubt is not None or (walk is not None and walk.spoiled)
+        if doubted and catalog.phase not in (Phase.DISCONNECTED, Phase.UNSUPPORTED):
+            yield kind
+
+
+def _of_the_rest(fed: Fed) -> Iterator[Event]:
+    """Adoption, updates of resources, and notes. Those on the tag of a notice are told with it."""
+    heard, at = fed.heard, {"at_ms": fed.heard.now_ms, "epoch": fed.after.link.epoch}
+    match heard:
+        case i.SurfaceAdopted():
+            listed = fed.after.catalog(heard.kind).snapshot
+            count = 0 if listed is None else len(listed.items)
+            yield ev.Adopted(
+                **at,
+                kind=heard.kind,
+                generation=heard.generation,
+                count=heard.count,
+                listed=count,
+            )
+        case i.UpdateHeard():
+            believed = any(isinstance(effect, e.ContentChanged) for effect in fed.effects)
+            yield ev.ContentNoticed(**at, serial=heard.serial, believed=believed)
+        case _:
+            pass
+    noticed = isinstance(heard, i.NoticeHeard)
+    for note in _notes(fed):
+        if not (noticed and note.rule in _ON_TAGS):
+            yield ev.Noted(
+                **at,
+                rule=note.rule,
+                text=note.text,
+                late=note.text.startswith("late"),
+                kind=next((kind for kind in KINDS if kind.value in note.values), None),
+                serial=getattr(heard, "serial", None),
+            )
