@@ -10,7 +10,9 @@ from relist_mcp.credentials import Credentials, NeedsCredentials
 from relist_mcp.handlers import Handlers
 from relist_mcp.loop import Fed
 from relist_mcp.mcpserver import publish
+from relist_mcp.note import note_of
 from relist_mcp.publisher import Publishing
+from relist_mcp.status import Status
 from relist_mcp.targets import Http, Stdio, Streams, Target
 from relist_mcp.view import Surface, View
 
@@ -25,10 +27,12 @@ __all__ = [
     "NeedsCredentials",
     "NotConnected",
     "Publishing",
+    "Status",
     "Stdio",
     "Streams",
     "Surface",
     "Target",
     "View",
+    "note_of",
     "publish",
 ]

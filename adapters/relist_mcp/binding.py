@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import anyio.abc
+from attrs import evolve
 from mcp.shared.dispatcher import CallOptions
 
 from relist import effects as e
@@ -14,6 +15,7 @@ from relist.effects import Effect, RequestEffect
 from relist_mcp.connection import Connection, Host
 from relist_mcp.credentials import Credentials
 from relist_mcp.handlers import Handlers
+from relist_mcp.identity import NOBODY_YET, Identity, address_of
 from relist_mcp.loop import Loop
 from relist_mcp.speech import Voice
 from relist_mcp.targets import Target
@@ -25,6 +27,11 @@ class NotConnected(Exception):
 
 class Binding(Protocol):
     """How a core reaches its server. Decides nothing about freshness."""
+
+    @property
+    def server(self) -> Identity:
+        """Who is at the other end now, as far as that is known."""
+        ...
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """From now on whatever runs may run in these tasks."""
@@ -53,12 +60,20 @@ class Transports:
         self, target: Target, loop: Loop, voice: Voice, handlers: Handlers, first: Credentials
     ) -> None:
         self._target = target
+        self._address = address_of(target)
         self._loop = loop
         self._voice = voice
         self._handlers = handlers
         self._credentials = {first.partition: first}
         self._tasks: anyio.abc.TaskGroup | None = None
         self.connections: dict[int, Connection] = {}
+
+    @property
+    def server(self) -> Identity:
+        """See ``Binding``."""
+        current = self._current()
+        said = NOBODY_YET if current is None else current.server
+        return evolve(said, address=self._address)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """See ``Binding``."""

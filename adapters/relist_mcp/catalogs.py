@@ -7,7 +7,6 @@ The law is in ``relist``, the loop around it in ``loop.py``, what reaches the se
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 
 import anyio
@@ -27,14 +26,19 @@ from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
 from relist_mcp.binding import Binding, NotConnected, Transports
 from relist_mcp.credentials import NOBODY, Credentials, Needs, NeedsCredentials, needed
 from relist_mcp.exchange import now_ms
+from relist_mcp.fold import Events, Watcher
 from relist_mcp.handlers import NO_HANDLERS, Handlers
-from relist_mcp.logs import log
+from relist_mcp.identity import CLIENT_VERSION, NOBODY_YET, Identity
+from relist_mcp.logs import Log
 from relist_mcp.loop import Loop, Observer
 from relist_mcp.speech import Voice
+from relist_mcp.status import Status, status
+from relist_mcp.tally import Counter
 from relist_mcp.targets import AnyTarget, target_of
+from relist_mcp.telemetry import Telemetry
 from relist_mcp.view import ENDED, View, is_denied
 
-CLIENT_INFO = {"name": "relist", "version": version("relist")}
+CLIENT_INFO = {"name": "relist", "version": CLIENT_VERSION}
 
 
 class Catalogs:
@@ -43,7 +47,10 @@ class Catalogs:
     def __init__(self, core: Relist) -> None:
         self._loop = Loop(core, self._perform)
         self._needs = Needs()
-        self._loop.observers += [log, self._needs.observe]
+        self._counter = Counter()
+        watchers = (self._counter, Log(self._identity), Telemetry(core, self._identity))
+        self._events = Events(*watchers)
+        self._loop.observers += [self._needs.observe, self._events]
         self._binding: Binding | None = None
         self._views = {kind: View(self, kind, self._loop.moved) for kind in Kind}
 
@@ -102,6 +109,9 @@ class Catalogs:
         if self._binding is not None:
             self._binding.perform(effect)
 
+    def _identity(self) -> Identity:
+        return NOBODY_YET if self._binding is None else self._binding.server
+
     # --- what is known ----------------------------------------------------------------------------
 
     @property
@@ -138,9 +148,18 @@ class Catalogs:
         """What is known now: free, no traffic."""
         return self._loop.core.read(kind, now_ms())
 
+    def status(self) -> Status:
+        """How everything stands now, for operators: free, no traffic. Holds nothing secret."""
+        server, policy = self._identity(), self.policy
+        return status(self.session, self._counter.tally, server, policy, now_ms())
+
     def observe(self, observer: Observer) -> None:
         """Call ``observer`` after each step of the core from now on. See ``loop``."""
         self._loop.observers.append(observer)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell ``watcher`` from now on what happens, step by step. See ``events`` and ``fold``."""
+        self._events.watchers.append(watcher)
 
     def tell(self, heard: SessionInput) -> int:
         """Queue an input of the core; it is fed in order. Returns a ticket of the loop."""

@@ -13,11 +13,13 @@ from relist.effects import RequestEffect
 from relist.inputs import SessionInput
 from relist.requests import CANCELLED, GivenUp
 from relist.values import Era, Failure, Kind, Listen, Wire
+from relist_mcp import logs
 from relist_mcp.arrays import ARRAYS_VERSION
 from relist_mcp.credentials import Credentials
 from relist_mcp.exchange import Exchange, WireId, now_ms
 from relist_mcp.handlers import Handlers
 from relist_mcp.hearing import Hearing
+from relist_mcp.identity import Identity
 from relist_mcp.speech import Frame, Voice
 from relist_mcp.tap import Tap
 from relist_mcp.targets import Target
@@ -79,6 +81,11 @@ class Connection:
             return find_invalid_x_mcp_header(entry.get("inputSchema"))
         except RecursionError:
             return "schema is nested too deeply"
+
+    @property
+    def server(self) -> Identity:
+        """What the server of this epoch says of itself."""
+        return self._hearing.server
 
     async def run(self) -> None:
         """Open the transport, then send what is queued, until it ends or is closed."""
@@ -158,7 +165,7 @@ class Connection:
         """Whether the frame was for the core."""
         heard = self._hearing.hear(message, now_ms())
         for note in self._hearing.notes:
-            logger.debug("noted: %s", note)
+            logs.note(note, self._epoch)
         self._hearing.notes.clear()
         if heard is not None:
             self._tell(heard)

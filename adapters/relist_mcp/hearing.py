@@ -14,7 +14,7 @@ from mcp_types import (
 )
 
 from relist import inputs as i
-from relist.effects import Note, RequestEffect
+from relist.effects import Note, RequestDiscover, RequestEffect, RequestInitialize
 from relist.messages import Exclude, Heard, is_object, read_failure, use_all
 from relist.requests import (
     CANCELLED,
@@ -29,6 +29,7 @@ from relist.requests import (
 )
 from relist.values import Failure
 from relist_mcp.exchange import Exchange, WireId
+from relist_mcp.identity import NOBODY_YET, identity_in
 
 _HeardT = TypeVar("_HeardT")
 
@@ -53,6 +54,7 @@ class Hearing:
         self._given_up: deque[str] = deque()
         self._exchanges: dict[WireId, Exchange] = {}
         self.notes: list[Note] = []
+        self.server = NOBODY_YET
 
     def expect(self, effect: RequestEffect) -> str:
         """A request is about to be sent; returns its id."""
@@ -96,6 +98,8 @@ class Hearing:
                 effect, _ = self._forget(wire_id)
                 if effect is None:
                     return None
+                if isinstance(effect, RequestDiscover | RequestInitialize):
+                    self.server = identity_in(message.result)
                 return answered(effect, message.result, canonical, now_ms, self._exclude)
             case JSONRPCError(id=wire_id) if wire_id is not None:
                 effect, exchange = self._forget(wire_id)

@@ -71,6 +71,7 @@ def test_the_wheel_works_where_nothing_else_of_ours_is(built: Path, tmp_path: Pa
 
 
 SPELLED = {
+    "opentelemetry": "opentelemetry-api",
     "statemachine": "python-statemachine",
     "yaml": "pyyaml",
     "jsonschema_rs": "jsonschema-rs",
