@@ -94,28 +94,7 @@ def receive(session: Session, heard: SessionInput, policy: Policy) -> SessionSte
 
     Raises ImpossibleAct, with nothing changed, for an act that a caller cannot do now.
     """
-    run = _Run(session, policy, heard.now_ms)
-    if isinstance(heard, i.NoticeHeard):
-        run.notice(heard)
-    elif isinstance(heard, i.TimePassed):
-        run.time(heard)
-    elif isinstance(heard, i.CredentialsChanged):
-        run.credentials(heard)
-    elif isinstance(heard, i.TaskBegan):
-        run.task(heard)
-    elif isinstance(heard, i.SurfaceAdopted):
-        run.adopt(heard)
-    elif isinstance(heard, i.CatalogInput):
-        run.about_kind(heard)
-    elif isinstance(heard, i.LinkInput):
-        run.link(heard)
-    elif isinstance(heard, i.ListenInput):
-        run.listen(heard)
-    else:
-        run.updates(heard)
-    run.allow_listing()
-    run.follow_link()
-    return SessionStep(run.session(), tuple(run.effects))
+    return Run(session, policy, heard.now_ms).hear(heard)
 
 
 def deadline_ms(session: Session, policy: Policy) -> int | None:
@@ -144,8 +123,11 @@ def _check_caller(catalog: Catalog, heard: i.StalenessProved) -> None:
         )
 
 
-class _Run:
-    """One call of ``receive``: the machines as they change, and the effects in order."""
+class Run:
+    """One call of ``receive``: the machines as they change, and the effects in order.
+
+    Whoever wants to see each of their steps overrides what hears: see ``check.observe``.
+    """
 
     def __init__(self, session: Session, policy: Policy, now_ms: int) -> None:
         self._link = session.link
@@ -157,6 +139,30 @@ class _Run:
         self._now_ms = now_ms
         self._before = session
         self.effects: list[Effect] = []
+
+    def hear(self, heard: SessionInput) -> SessionStep:
+        """Route it to the machine it is for, and let the consequences follow."""
+        if isinstance(heard, i.NoticeHeard):
+            self.notice(heard)
+        elif isinstance(heard, i.TimePassed):
+            self.time(heard)
+        elif isinstance(heard, i.CredentialsChanged):
+            self.credentials(heard)
+        elif isinstance(heard, i.TaskBegan):
+            self.task(heard)
+        elif isinstance(heard, i.SurfaceAdopted):
+            self.adopt(heard)
+        elif isinstance(heard, i.CatalogInput):
+            self.about_kind(heard)
+        elif isinstance(heard, i.LinkInput):
+            self.link(heard)
+        elif isinstance(heard, i.ListenInput):
+            self.listen(heard)
+        else:
+            self.updates(heard)
+        self.allow_listing()
+        self.follow_link()
+        return SessionStep(self.session(), tuple(self.effects))
 
     def session(self) -> Session:
         """The session as it is now: the same object if nothing changed."""

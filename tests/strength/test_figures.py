@@ -47,7 +47,7 @@ DIFF = """--- relist/paging.py
 def test_a_survivor_is_named_by_what_it_changes() -> None:
     assert changed(DIFF) == ("return count > 1", "return count >= 1")
     assert function_of("relist.paging.x__ends__mutmut_3") == "_ends"
-    assert function_of("relist.session.x\u01c1_Run\u01c1link__mutmut_13") == "_Run.link"
+    assert function_of("relist.session.x\u01c1Run\u01c1link__mutmut_13") == "Run.link"
     entry = as_entries("tables", [("link", "a -> b", "does nothing")])
     assert tomllib.loads(entry)["tables"] == [
         {"chart": "link", "row": "a -> b", "what": "does nothing", "why": ""}

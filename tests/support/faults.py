@@ -58,7 +58,7 @@ def cut_walk_published(patch: pytest.MonkeyPatch) -> None:
 
 def foreign_believed(patch: pytest.MonkeyPatch) -> None:
     """A notice counts whatever its tag says: other clients' notices cause traffic here."""
-    patch.setattr(session._Run, "_fault_of", lambda *_: None)
+    patch.setattr(session.Run, "_fault_of", lambda *_: None)
 
 
 def lifetime_forgotten(patch: pytest.MonkeyPatch) -> None:

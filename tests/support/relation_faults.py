@@ -92,26 +92,26 @@ def _on_a_grid(catalog: Catalog, heard: Any, policy: Policy, to: Phase) -> Any:
 
 def updates_are_notices(patch: pytest.MonkeyPatch) -> None:
     """News of a resource is taken for news of the list of resources."""
-    hear = relist.session._Run.updates
+    hear = relist.session.Run.updates
 
     def updates(run: Any, heard: Any) -> None:
         hear(run, heard)
         if isinstance(heard, i.UpdateHeard):
             run.catalog(Kind.RESOURCES, i.ListChangedHeard(heard.now_ms))
 
-    patch.setattr(relist.session._Run, "updates", updates)
+    patch.setattr(relist.session.Run, "updates", updates)
 
 
 def one_counter(patch: pytest.MonkeyPatch) -> None:
     """Serials are counted over all kinds together."""
-    hear = relist.session._Run.catalog
+    hear = relist.session.Run.catalog
 
     def catalog(run: Any, kind: Kind, heard: Any) -> None:
         index, newest = KINDS.index(kind), max(catalog.serial for catalog in run._catalogs)
         run._catalogs[index] = evolve(run._catalogs[index], serial=newest)
         hear(run, kind, heard)
 
-    patch.setattr(relist.session._Run, "catalog", catalog)
+    patch.setattr(relist.session.Run, "catalog", catalog)
 
 
 WINDOWS_ON_A_GRID = _ruled(doubt_noticed=_on_a_grid)

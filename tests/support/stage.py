@@ -4,21 +4,15 @@ Each step is checked: each edge of each catalog and of the session against ``rel
 what needs the other side (is a fresh list the server's?) here. A broken promise raises Violation.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from attrs import evolve, frozen
 
-import relist.session
 from relist import effects as e
 from relist import inputs as i
-from relist.check import invariants, isolation
-from relist.check.edge import Edge
-from relist.check.isolation import SessionEdge
+from relist.check import observe
 from relist.policy import Policy
-from relist.rules.base import Step
-from relist.session import Session, new_session, receive
+from relist.session import Session, new_session
 from relist.values import CHANNEL_OF, Catalog, Kind, Phase, Scope, Wire
 from support.one import SEED
 from support.server import Server
@@ -125,16 +119,11 @@ class Stage:
     def hear(self, heard: i.SessionInput) -> None:
         """Let the session hear something, perform what it asks for, check every promise."""
         self.transcript.append((self.now_ms, "", heard))
-        before = self.session
-        with watched() as edges:
-            self.session, effects = receive(before, heard, self.policy)
-        for edge in edges:
-            for name, complaint in invariants.broken(edge):
-                raise self.violation(name, f"{edge.before.kind.value}: {complaint}")
-        session_edge = SessionEdge(before, heard, self.session, effects, self.policy)
-        for name, complaint in isolation.broken(session_edge):
-            raise self.violation(name, complaint)
-        for effect in effects:
+        observed = observe.observe(self.session, heard, self.policy)
+        self.session = observed.whole.after
+        for broken in observe.broken(observed):
+            raise self.violation(broken.name, f"{broken.where}: {broken.complaint}")
+        for effect in observed.whole.effects:
             self.transcript.append((self.now_ms, "-> ", effect))
             self._perform(effect)
         self._check_fresh_is_current()
@@ -216,21 +205,3 @@ class Stage:
         if isinstance(heard, i.NoticeHeard):
             return heard.channel is CHANNEL_OF[kind]
         return isinstance(heard, i.PushEnded)
-
-
-@contextmanager
-def watched() -> Iterator[list[Edge]]:
-    """While active, every step of a catalog within a session is recorded."""
-    edges: list[Edge] = []
-    stepping = relist.session.step  # type: ignore[attr-defined]
-
-    def recording(catalog: Catalog, heard: i.CatalogInput, policy: Policy) -> Step:
-        stepped: Step = stepping(catalog, heard, policy)
-        edges.append(Edge(catalog, heard, stepped.state, stepped.effects, policy))
-        return stepped
-
-    relist.session.step = recording  # type: ignore[attr-defined]
-    try:
-        yield edges
-    finally:
-        relist.session.step = stepping  # type: ignore[attr-defined]
