@@ -1,5 +1,6 @@
 """Writes the generated pages of ``specs/``: run this file after a change of the law."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -7,6 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from relist.check import pages, render
+from relist.check.trace import trace_schema
+from relist_conformance.report.told import watch_schema
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "python tests/repo/generate.py"
@@ -26,6 +29,10 @@ def generated() -> Mapping[Path, str]:
         "drift.md": drift_page(COMMAND),
     }
     made |= {f"charts/{chart.name}.scxml": render.scxml(chart) for chart in render.CHARTS}
+    made |= {
+        f"relist_specs/schemas/{name}.schema.json": json.dumps(schema, indent=1) + "\n"
+        for name, schema in (("trace", trace_schema()), ("watch", watch_schema()))
+    }
     return {ROOT / "specs" / name: text for name, text in made.items()}
 
 
