@@ -5,7 +5,7 @@ The law is in ``relist``, the loop around it in ``loop.py``, what reaches the se
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -63,14 +63,16 @@ class Catalogs:
         policy: Policy | None = None,
         credentials: Credentials = NOBODY,
         handlers: Handlers = NO_HANDLERS,
+        observers: Sequence[Observer] = (),
     ) -> AsyncGenerator["Catalogs"]:
         """Keep the catalogs of ``target`` correct while the block runs; reconnects by itself.
 
         ``target``: see ``target_of``. ``policy`` defaults to ``Policy`` with a random seed.
-        Entering does not wait for the server.
+        ``observers`` see each step, from the first on. Entering does not wait for the server.
         """
         found = target_of(target)
         catalogs = cls(Relist(found.wire, _policy(policy), credentials.partition))
+        catalogs._loop.observers += observers
         voice = Voice(CLIENT_INFO, handlers.capabilities())
         binding = Transports(found, catalogs._loop, voice, handlers, credentials)
         async with catalogs._live(binding):

@@ -4,7 +4,7 @@ import shlex
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import httpx2
 from attrs import field, frozen
@@ -40,12 +40,14 @@ def probing_transport() -> httpx2.AsyncHTTPTransport:
 class Stdio:
     """A server that is started as a process: its command line and extra environment.
 
-    Credentials go there, since there is no other way to it. Rule: AUTH-10.
+    Credentials go there, since there is no other way to it. Rule: AUTH-10. ``errlog`` is the file,
+    with a descriptor, that its stderr goes to; ours by default.
     """
 
     command: Sequence[str]
     env: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     cwd: str | None = None
+    errlog: IO[Any] | None = field(default=None, repr=False)
 
     wire = Wire.PIPE
 
@@ -55,9 +57,10 @@ class Stdio:
         """Start the process. Raises OSError if it cannot be started."""
         command, *args = self.command
         env = {**self.env, **credentials.env}
-        return stdio_client(
-            StdioServerParameters(command=command, args=args, env=env, cwd=self.cwd)
-        )
+        server = StdioServerParameters(command=command, args=args, env=env, cwd=self.cwd)
+        if self.errlog is None:
+            return stdio_client(server)
+        return stdio_client(server, cast(TextIO, self.errlog))  # only its descriptor is used
 
 
 @frozen
