@@ -1,40 +1,37 @@
-"""The command line: ``relist check``, ``list``, ``explain`` and ``explore``.
+"""The command line: ``relist check``, ``list``, ``explain``, ``explore``, ``watch``, ``replay``.
 
 Imports that cost time happen in the commands, so that ``relist --help`` is quick. Exit codes: 0
 pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted. For
-``explore``: 0 all holds, 1 something does not or never happens, 3 a world was given up.
+``explore``: 0 all holds, 1 something does not or never happens, 3 a world was given up. For
+``watch`` and ``replay`` see ``live_commands``.
 """
 
 import logging
-import traceback
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
 import relist
-from relist_conformance.errors import ConformanceError, plain, quoted
+from relist_conformance.commands import console_of, one_line_errors
+from relist_conformance.errors import ConformanceError, quoted
+from relist_conformance.live_commands import replay, watch
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from relist_conformance.script import Case
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 TRANSPORTS = ("stdio", "http")
 PROFILES = ("relist", "mcp")
-_PIPED_WIDTH = 110
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Judge how an MCP client keeps its catalogs while the server changes.",
+    help="How an MCP client keeps its catalogs while the server changes: judged, and watched.",
 )
 
 
@@ -130,7 +127,7 @@ def check(
     driver_timeout: _DriverTimeout = 60.0,
 ) -> None:
     """Play all cases against a client and judge it. Without options: the reference client."""
-    with _one_line_errors():
+    with one_line_errors():
         options = CheckOptions(
             driver=driver,
             patterns=tuple(case or ()),
@@ -152,7 +149,8 @@ def check(
         # A driver that dies is reported in our words; asyncio's about its pipe only confuse.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         code = anyio.run(
-            run_until_interrupted, partial(run_check, options, _console(), _console(stderr=True))
+            run_until_interrupted,
+            partial(run_check, options, console_of(), console_of(stderr=True)),
         )
         if code is None:
             raise KeyboardInterrupt
@@ -162,10 +160,10 @@ def check(
 @app.command("list")
 def list_cases(cases: _Cases = None) -> None:
     """List the cases."""
-    with _one_line_errors():
+    with one_line_errors():
         from relist_conformance.report.explain import print_list
 
-        print_list(_console(), _load(cases))
+        print_list(console_of(), _load(cases))
 
 
 @app.command()
@@ -174,10 +172,10 @@ def explain(
     cases: _Cases = None,
 ) -> None:
     """Explain a case, or each case that shows a rule."""
-    with _one_line_errors():
+    with one_line_errors():
         from relist_conformance.report.explain import print_explanation
 
-        print_explanation(_console(), _load(cases), wanted)
+        print_explanation(console_of(), _load(cases), wanted)
 
 
 @app.command()
@@ -189,17 +187,21 @@ def explore(
     json: _Json = None,
 ) -> None:
     """Look at everything that can happen in small worlds of the law itself."""
-    with _one_line_errors():
+    with one_line_errors():
         from relist_conformance.explore import chosen, run_explore
         from relist_conformance.report.worlds import print_list
 
         patterns = tuple(world or ())
         if only_list:
-            print_list(_console(), chosen(patterns, larger=True))
+            print_list(console_of(), chosen(patterns, larger=True))
             return
         entries = chosen(patterns, larger=larger)
-        err = _console(stderr=True)
-        raise typer.Exit(run_explore(entries, _console(), err, scenes_max=scenes_max, json=json))
+        err = console_of(stderr=True)
+        raise typer.Exit(run_explore(entries, console_of(), err, scenes_max=scenes_max, json=json))
+
+
+app.command()(watch)
+app.command()(replay)
 
 
 def main() -> None:
@@ -218,45 +220,6 @@ def _among(option: str, given: list[str] | None, known: tuple[str, ...]) -> tupl
         if value not in known:
             raise ConformanceError(f"{option} {quoted(value)} is not one of {', '.join(known)}")
     return tuple(value for value in known if value in (given or known))
-
-
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console
-
-    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = max(console.width, _PIPED_WIDTH)
-    return console
-
-
-@contextmanager
-def _one_line_errors() -> Generator[None]:
-    """What is wrong becomes one line on stderr and an exit code.
-
-    An error that nobody foresaw is a fault of the suite: it shows its traceback, and exits with 2
-    all the same, because 1 would blame the client.
-    """
-    try:
-        yield
-    except (typer.Exit, BrokenPipeError):
-        raise
-    except KeyboardInterrupt:
-        typer.echo("relist: interrupted", err=True)
-        raise typer.Exit(130) from None
-    except Exception as error:
-        first = _first(error)
-        if isinstance(first, ConformanceError):
-            typer.echo(f"relist: {plain(str(first), 1000)}", err=True)
-        else:
-            traceback.print_exception(error)
-        raise typer.Exit(2) from None
-
-
-def _first(error: Exception) -> Exception:
-    """The error itself, or the first one in a group of them, however deep."""
-    while isinstance(error, ExceptionGroup):
-        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-    return error
 
 
 if __name__ == "__main__":
