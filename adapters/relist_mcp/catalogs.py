@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from mcp import MCPError
+from mcp import ClientSession, MCPError
 from mcp_types import INTERNAL_ERROR, CallToolResult
 from pydantic import ValidationError
 
@@ -22,7 +22,8 @@ from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.rules.guards import wake_ms
 from relist.session import Session
-from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase
+from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase, Wire
+from relist_mcp.attached import Attached, Owner
 from relist_mcp.binding import Binding, NotConnected, Transports
 from relist_mcp.credentials import NOBODY, Credentials, Needs, NeedsCredentials, needed
 from relist_mcp.exchange import now_ms
@@ -77,6 +78,51 @@ class Catalogs:
         binding = Transports(found, catalogs._loop, voice, handlers, credentials)
         async with catalogs._live(binding):
             yield catalogs
+
+    @classmethod
+    @asynccontextmanager
+    async def attach(
+        cls,
+        client: ClientSession | Owner,
+        *,
+        policy: Policy | None = None,
+        partition: str | None = None,
+        wire: Wire = Wire.HTTP,
+    ) -> AsyncGenerator["Catalogs"]:
+        """Keep the catalogs of a connected client correct, over its own connection.
+
+        ``client``: an `mcp` ``Client`` or ``ClientSession``, or another client with such a session,
+        as FastMCP's. It stays its owner's: requests of ours go out among its own, and all its
+        handlers hear what they heard before, and besides the notices of our subscriptions (so that
+        the client's cache of responses is evicted by them). Leaving restores it, whatever happens.
+
+        ``partition`` names on whose authority its server answers; by default nobody else's.
+        ``wire``: ``Wire.PIPE`` if you know that it is a process or in memory. What is promised is
+        less than for ``connect``, since the SDK hides how its connection fares:
+
+        - A notice is heard before all that came after it, but an answer only when its turn comes in
+          the event loop. So a walk may be held for spoiled and be made again, though it was not; no
+          list is held for fresh that is not.
+        - Nobody can tell whether the notices of a legacy session over HTTP arrive. They are heeded,
+          but vouch for nothing: its lists have the policy's ``unvouched_lifetime_ms``.
+        - Statuses and Retry-After are out of sight: whatever HTTP refuses is tried again after a
+          backoff, and no credentials are asked for. A cut stream is known when the SDK gives it up.
+        - The core never connects. Once the connection ends, that of ``mcp.Client`` and of a session
+          is closed for good; a client that can get another session is looked at again after each
+          backoff. Nothing of its epoch is held for fresh meanwhile.
+        - A legacy server knows one subscription to a resource per session: who watches the same one
+          beside us loses it with us.
+
+        Raises NotConnected if the client is not connected yet, TypeError for what is no client.
+        """
+        mine = os.urandom(16).hex() if partition is None else partition
+        catalogs = cls(Relist(wire, _policy(policy), mine))
+        binding = Attached(client, wire, catalogs._loop)
+        try:
+            async with catalogs._live(binding):
+                yield catalogs
+        finally:
+            await binding.close()  # also after a cancellation
 
     @asynccontextmanager
     async def _live(self, binding: Binding) -> AsyncGenerator[None]:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import anyio
 from attrs import frozen
-from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types import JSONRPCMessage, JSONRPCNotification
 
 from relist import inputs as i
@@ -18,7 +17,7 @@ from relist_mcp.arrays import ARRAYS_VERSION
 from relist_mcp.credentials import Credentials
 from relist_mcp.exchange import Exchange, WireId, now_ms
 from relist_mcp.handlers import Handlers
-from relist_mcp.hearing import Hearing
+from relist_mcp.hearing import Hearing, unusable_over_http
 from relist_mcp.identity import Identity
 from relist_mcp.speech import Frame, Voice
 from relist_mcp.tap import Tap
@@ -70,17 +69,9 @@ class Connection:
         self.closed = anyio.Event()
 
     def _unusable(self, kind: Kind, entry: Mapping[str, object]) -> str | None:
-        """Over modern HTTP a tool whose header annotations are faulty cannot be called.
-
-        Rule: DISC-23, DISC-24.
-        """
+        """Why this transport cannot use an entry."""
         modern = self._target.wire is Wire.HTTP and self._voice.era is Era.MODERN
-        if kind is not Kind.TOOLS or not modern:
-            return None
-        try:
-            return find_invalid_x_mcp_header(entry.get("inputSchema"))
-        except RecursionError:
-            return "schema is nested too deeply"
+        return unusable_over_http(kind, entry) if modern else None
 
     @property
     def server(self) -> Identity:

@@ -2,8 +2,10 @@
 
 import json
 from collections import deque
+from collections.abc import Mapping
 from typing import TypeVar
 
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -27,7 +29,7 @@ from relist.requests import (
     id_of,
     notified,
 )
-from relist.values import Failure
+from relist.values import Failure, Kind
 from relist_mcp.exchange import Exchange, WireId
 from relist_mcp.identity import NOBODY_YET, identity_in
 
@@ -43,6 +45,19 @@ def canonical(value: object) -> bytes:
     Raises ValueError or RecursionError for what is no JSON.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def unusable_over_http(kind: Kind, entry: Mapping[str, object]) -> str | None:
+    """Over modern HTTP a tool whose header annotations are faulty cannot be called.
+
+    Rule: DISC-23, DISC-24.
+    """
+    if kind is not Kind.TOOLS:
+        return None
+    try:
+        return find_invalid_x_mcp_header(entry.get("inputSchema"))
+    except RecursionError:
+        return "schema is nested too deeply"
 
 
 class Hearing:

@@ -6,58 +6,26 @@ note names can go.
 
 import json
 import warnings
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
 from mcp.client.stdio import _parse_line
-from mcp.client.streamable_http import streamable_http_client
 from mcp.server import NotificationOptions, Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCError, ListToolsResult, Tool, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from support.brain import LEGACY, MODERN, Brain, Frame, notice
+from support.bare import bare
+from support.brain import LEGACY, MODERN, Frame, notice
 from support.live import LIST
 from support.loops import virtually
 from support.speaker import speaking
-from support.web import Web
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 DISCOVER = "server/discover"
-
-
-class Bare:
-    """The SDK's HTTP transport with nothing of ours around it."""
-
-    def __init__(self, web: Web, read: Any, write: Any) -> None:
-        self.web = web
-        self.read = read
-        self._write = write
-
-    async def send(self, frame: Frame, version: str = LEGACY) -> None:
-        message = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **frame})
-        metadata = ClientMessageMetadata(headers={"mcp-protocol-version": version})
-        await self._write.send(SessionMessage(message, metadata))
-
-    async def begin(self) -> None:
-        await self.send({"id": 0, "method": "initialize", "params": {}})
-        await self.read.receive()
-        await self.send(notice("notifications/initialized"))
-        await anyio.wait_all_tasks_blocked()
-
-
-@asynccontextmanager
-async def bare(era: str) -> AsyncGenerator[Bare]:
-    web = Web(Brain(era, "a"))
-    client = httpx2.AsyncClient(transport=web)
-    async with client, streamable_http_client("http://x.test/mcp", http_client=client) as streams:
-        yield Bare(web, *streams)
 
 
 # --- one failed exchange ends the transport -------------------------------------------------------

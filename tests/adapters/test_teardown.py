@@ -14,6 +14,7 @@ from relist.machine import Hit
 from relist.values import Kind, LinkPhase
 from relist_mcp import Catalogs, NotConnected, Streams
 from support.brain import LEGACY, MODERN, Brain
+from support.cancel import CancelAt
 from support.live import ERAS, LIST, policy, serve
 from support.loops import everywhere, virtually
 from support.pipe import Pipe
@@ -55,25 +56,9 @@ async def _day(server: Server) -> None:
         await catalogs.idle()
 
 
-class _CancelAt(trio.abc.Instrument):
-    """Cancels a scope before the step with this number of whatever task."""
-
-    def __init__(self, step: int) -> None:
-        self.steps = 0
-        self._at = step
-        self.scope: trio.CancelScope | None = None
-
-    def before_task_step(self, _: trio.lowlevel.Task) -> None:
-        if self.scope is None:
-            return
-        self.steps += 1
-        if self.steps == self._at:
-            self.scope.cancel()
-
-
 def _cancelled_at(step: int, server: Server) -> int:
     """The day, cancelled at this step; how many steps it had."""
-    instrument = _CancelAt(step)
+    instrument = CancelAt(step)
 
     async def day() -> None:
         with trio.CancelScope() as scope:
