@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import anyio
 import anyio.abc
 from attrs import evolve
 from mcp.shared.dispatcher import CallOptions
@@ -61,11 +62,13 @@ class Transports:
     ) -> None:
         self._target = target
         self._address = address_of(target)
+        self._said, self._server = NOBODY_YET, evolve(NOBODY_YET, address=self._address)
         self._loop = loop
         self._voice = voice
         self._handlers = handlers
         self._credentials = {first.partition: first}
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._ended: anyio.Event | None = None  # made when somebody waits for it
         self.connections: dict[int, Connection] = {}
 
     @property
@@ -73,7 +76,9 @@ class Transports:
         """See ``Binding``."""
         current = self._current()
         said = NOBODY_YET if current is None else current.server
-        return evolve(said, address=self._address)
+        if said is not self._said:  # asked for with each event, and hardly ever another
+            self._said, self._server = said, evolve(said, address=self._address)
+        return self._server
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """See ``Binding``."""
@@ -117,9 +122,11 @@ class Transports:
 
     async def close(self) -> None:
         """See ``Binding``."""
-        for connection in list(self.connections.values()):
+        for connection in self.connections.values():
             connection.close()
-            await connection.closed.wait()
+        while self.connections:
+            self._ended = anyio.Event()
+            await self._ended.wait()
 
     def _current(self) -> Connection | None:
         return self.connections.get(self._loop.session.link.epoch)
@@ -140,6 +147,8 @@ class Transports:
             await self.connections[epoch].run()
         finally:
             del self.connections[epoch]
+            if self._ended is not None:
+                self._ended.set()
 
 
 def _say(connection: Connection, effect: Effect) -> None:

@@ -64,9 +64,9 @@ class Connection:
         self._in_session = False
         self._over = False
         self._scope = anyio.CancelScope()
-        self._outbox, self._to_send = anyio.create_memory_object_stream[Frame](OUTBOX_MAX)
+        self._outbox: list[Frame] = []
+        self._ready = anyio.Event()  # there is something to send, or it is over
         self.tap: Tap | None = None
-        self.closed = anyio.Event()
 
     def _unusable(self, kind: Kind, entry: Mapping[str, object]) -> str | None:
         """Why this transport cannot use an entry."""
@@ -81,7 +81,7 @@ class Connection:
     async def run(self) -> None:
         """Open the transport, then send what is queued, until it ends or is closed."""
         try:
-            with self._scope, self._outbox, self._to_send:
+            with self._scope:
                 await self._converse()
         except* Exception as group:  # also of a transport that fails while it is cancelled
             # Untrusted text may stand in the messages: the types say enough.
@@ -89,7 +89,6 @@ class Connection:
             logger.debug("transport of epoch %d: %s", self._epoch, ", ".join(names))
         finally:
             self.tap = None
-            self.closed.set()
         self._lose()
 
     async def _converse(self) -> None:
@@ -101,8 +100,15 @@ class Connection:
             async with self._handlers.session(tap):
                 self.tap = tap
                 self._tell(i.TransportOpened(self._epoch, now_ms()))
-                async for frame in self._to_send:
-                    await tap.post(*frame)
+                while not self._over:
+                    self._ready = anyio.Event()
+                    await self._flush(tap)
+                    await self._ready.wait()
+                await self._flush(tap)
+
+    async def _flush(self, tap: Tap) -> None:
+        while self._outbox:
+            await tap.post(*self._outbox.pop(0))
 
     # --- what the loop wants ----------------------------------------------------------------------
 
@@ -129,16 +135,17 @@ class Connection:
     def close(self) -> None:
         """End in good order within a grace, so that a legacy session can be given back."""
         self._over = True
-        self._outbox.close()
+        self._ready.set()
         self._scope.deadline = min(self._scope.deadline, anyio.current_time() + CLOSE_GRACE_S)
 
     def _send(self, frame: Frame) -> None:
-        try:
-            self._outbox.send_nowait(frame)
-        except anyio.WouldBlock:
-            self._lose()
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+        if self._over:
             logger.debug("dropped a frame: epoch %d is closed", self._epoch)
+        elif len(self._outbox) >= OUTBOX_MAX:
+            self._lose()
+        else:
+            self._outbox.append(frame)
+            self._ready.set()
 
     def _lose(self) -> None:
         """The peer is gone. The host hears of it at once, not only when all is cleaned up."""

@@ -1,6 +1,7 @@
 """What an HTTP exchange tells besides its messages, and who wants to know."""
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -103,3 +104,8 @@ def _date(text: str) -> datetime:
 def now_ms() -> int:
     """The event loop's monotonic clock in milliseconds: virtual wherever the loop's clock is."""
     return int(anyio.current_time() * 1000)
+
+
+def moment_s(at_ms: int) -> float:
+    """When on the event loop's clock ``now_ms`` is this: not a rounding error too early."""
+    return math.nextafter(at_ms / 1000, math.inf)

@@ -5,7 +5,6 @@ to see what happened (logs, metrics, recordings, caches) observes: called after 
 concurrently. An observer must not raise: it has no say in what happens.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from relist.core import Relist
 from relist.effects import Effect
 from relist.inputs import SessionInput
 from relist.session import Session
+from relist_mcp.alarm import sleeper
 from relist_mcp.exchange import now_ms
 
 INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
@@ -41,11 +41,13 @@ class Loop:
         self.observers: list[Observer] = []
         self.over = False
         self._perform = perform
-        self._inbox: deque[SessionInput] = deque()
+        self._inbox: list[SessionInput] = []
+        self._deadline_ms: int | None = None  # of the session that was judged last
+        self._judged: Session | None = None
         self._told = 0
         self._fed = 0
         self._wake = anyio.Event()
-        self._moved = anyio.Event()
+        self._moved: anyio.Event | None = None  # made when somebody waits for it
 
     @property
     def session(self) -> Session:
@@ -71,6 +73,8 @@ class Loop:
 
     async def moved(self) -> None:
         """Wait until something may have changed."""
+        if self._moved is None:
+            self._moved = anyio.Event()
         await self._moved.wait()
 
     async def room(self) -> None:
@@ -80,20 +84,25 @@ class Loop:
 
     async def run(self) -> None:
         """Go on until cancelled."""
-        while True:
-            self.drain()
-            self._wake = anyio.Event()
-            deadline_ms = self.core.deadline_ms()
-            wait_s = None if deadline_ms is None else max(0.0, (deadline_ms - now_ms()) / 1000)
-            with anyio.move_on_after(wait_s):
-                await self._wake.wait()
-            if deadline_ms is not None and now_ms() >= deadline_ms:
-                self.tell(i.TimePassed(now_ms()))
+        with sleeper() as asleep:
+            await asleep.repeat(self._step)
+
+    def _step(self) -> tuple[anyio.Event, int | None]:
+        """Feed what there is. Returns what is waited for: an event, and a time."""
+        if self._deadline_ms is not None and now_ms() >= self._deadline_ms:
+            self.tell(i.TimePassed(now_ms()))
+        self.drain()
+        if self.session is not self._judged:  # most of a storm changes nothing
+            self._deadline_ms, self._judged = self.core.deadline_ms(), self.session
+        self._wake = anyio.Event()
+        return self._wake, self._deadline_ms
 
     def drain(self) -> None:
         """Feed all that was told, and tell everybody who waits."""
         while self._inbox:
-            self._feed(self._inbox.popleft())
+            told, self._inbox = self._inbox, []
+            for heard in told:
+                self._feed(heard)
         self._signal()
 
     def end(self) -> None:
@@ -117,5 +126,6 @@ class Loop:
                 observer(fed)
 
     def _signal(self) -> None:
-        self._moved.set()
-        self._moved = anyio.Event()
+        if self._moved is not None:
+            self._moved.set()
+            self._moved = None

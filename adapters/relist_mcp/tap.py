@@ -6,7 +6,6 @@ transport. Requests of the core are written beside the SDK's, under ids it never
 them, and every list_changed notice, ends here.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -42,7 +41,7 @@ class _Watched:
     ) -> None:
         self._inner = inner
         self._takes_arrays = takes_arrays
-        self._apart: deque[SessionMessage] = deque()
+        self._apart: list[SessionMessage] = []  # the next is the last
         self._on_frame = on_frame
         self._room = room
         self._on_end = on_end
@@ -56,9 +55,9 @@ class _Watched:
         try:
             while True:
                 await self._room()
-                item = self._apart.popleft() if self._apart else await self._inner.receive()
+                item = self._apart.pop() if self._apart else await self._inner.receive()
                 if isinstance(item, Exception) and self._takes_arrays():
-                    self._apart.extend(messages_of(item))
+                    self._apart = messages_of(item)[::-1]
                     if self._apart:
                         continue
                 if not (isinstance(item, SessionMessage) and self._on_frame(item.message)):

@@ -81,7 +81,7 @@ async def test_a_peer_that_takes_nothing_is_lost() -> None:
         for serial in range(2 * OUTBOX_MAX):
             it.ask(e.RequestPage(Kind.TOOLS, serial, None))
         assert [type(heard) for heard in told] == [i.TransportLost]
-    assert it.closed.is_set()
+    assert it.tap is None
     assert len(told) == 1
 
 
