@@ -40,12 +40,13 @@ def change(kind: Kind, before: Snapshot | None, after: Snapshot | None) -> Chang
     """
     old = {} if before is None else {item.key: item for item in before.items}
     new = {} if after is None else {item.key: item for item in after.items}
-    added = tuple(item for key, item in new.items() if key not in old)
-    removed = tuple(item for key, item in old.items() if key not in new)
+    added = tuple(new[key] for key in new if key not in old)
+    removed = tuple(old[key] for key in old if key not in new)
     changed = tuple(
-        Changed(old[key], item, fields(old[key], item))
+        Changed(was, item, fields(was, item))
         for key, item in new.items()
-        if key in old and old[key] != item
+        # Most are the same object, which is quicker to see than that they are equal.
+        if (was := old.get(key)) is not item and was is not None and was != item
     )
     if not (added or removed or changed) and (before is None) is (after is None):
         return None

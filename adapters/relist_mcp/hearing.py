@@ -1,10 +1,11 @@
 """From frames to inputs, in the order received. Decides nothing: it only names what was heard."""
 
 import json
-from collections import deque
+import math
 from collections.abc import Mapping
 from typing import TypeVar
 
+import orjson
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
@@ -17,7 +18,7 @@ from mcp_types import (
 
 from relist import inputs as i
 from relist.effects import Note, RequestDiscover, RequestEffect, RequestInitialize
-from relist.messages import Exclude, Heard, is_object, read_failure, use_all
+from relist.messages import Exclude, Heard, is_list, is_object, read_failure, use_all
 from relist.requests import (
     CANCELLED,
     LISTEN_ID,
@@ -36,15 +37,34 @@ from relist_mcp.identity import NOBODY_YET, identity_in
 _HeardT = TypeVar("_HeardT")
 
 _LATE_MAX = 64  # given up requests whose late answers are still told apart
+_STRICT = (  # what is no JSON is refused
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
 _CUT = "SSE stream"  # how the SDK's own words begin where a stream ended without an answer
 
 
 def canonical(value: object) -> bytes:
     """Bytes that are equal exactly when the JSON values are, whatever the order of keys.
 
-    Raises ValueError or RecursionError for what is no JSON.
+    NaN and infinity, for which JSON has no number, are null: so other writers have it, too.
+    Raises TypeError, ValueError or RecursionError for what is no JSON.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+    try:
+        text = orjson.dumps(value, option=_STRICT)
+    except TypeError:  # also of integers beyond 64 bits, lone surrogates, and what is nested deeply
+        return json.dumps(_finite(value), sort_keys=True, separators=(",", ":")).encode("ascii")
+    return bytes(memoryview(text))  # a copy: orjson leaves room behind, up to eight thousand bytes
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if is_list(value):
+        return [_finite(entry) for entry in value]
+    return {key: _finite(entry) for key, entry in value.items()} if is_object(value) else value
 
 
 def unusable_over_http(kind: Kind, entry: Mapping[str, object]) -> str | None:
@@ -66,7 +86,7 @@ class Hearing:
     def __init__(self, exclude: Exclude = use_all) -> None:
         self._exclude = exclude
         self._asked: dict[WireId, RequestEffect] = {}
-        self._given_up: deque[str] = deque()
+        self._given_up: list[str] = []
         self._exchanges: dict[WireId, Exchange] = {}
         self.notes: list[Note] = []
         self.server = NOBODY_YET
@@ -88,7 +108,7 @@ class Hearing:
             return None
         self._given_up.append(wire_id)
         if len(self._given_up) > _LATE_MAX:
-            self._forget(self._given_up.popleft())
+            self._forget(self._given_up.pop(0))
         return wire_id
 
     def exchange(self, wire_id: WireId, exchange: Exchange) -> None:

@@ -1,12 +1,16 @@
 """What a peer may say, taken apart: nothing raises, and inputs carry only what was asked for."""
 
+import json
+import math
+import sys
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY as SUBSCRIPTION_ID
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
@@ -197,20 +201,86 @@ def test_a_failure_is_what_really_happened(
     assert heard == i.PageFailed(Kind.TOOLS, 3, failure, 0)
 
 
+# --- canonical bytes ------------------------------------------------------------------------------
+
+BIG = 2**64
+LEAVES = st.sampled_from(
+    [
+        *(None, True, False, 0, 1, -1, 0.0, -0.0, 1.0, "", "0", "1", "null", "NaN"),
+        *(2**53, 2.0**53, 2**53 + 1, 2**63, -(2**63) - 1, BIG - 1, BIG, float(BIG), 10**22, 1e22),
+        *("\u00e9", "e\u0301", "\u2028", "\ud800", "\\ud800", "\x00", "\U0001f600"),
+    ]
+)
+KEYS = st.sampled_from(["", "a", "b", "\u00e9", "\U0001f600", "\uffff", "\ud800"])
+PAIRS = st.recursive(
+    LEAVES.map(lambda leaf: (leaf, leaf)) | st.tuples(LEAVES, LEAVES),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda pairs: tuple([p[n] for p in pairs] for n in (0, 1)))
+        | st.dictionaries(KEYS, inner, max_size=3).map(
+            lambda pairs: (
+                {key: pair[0] for key, pair in pairs.items()},
+                {key: pairs[key][1] for key in reversed(pairs)},
+            )
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def _plainly(value: Any) -> str:
+    """What the standard library writes: the same text exactly for the same value."""
+    return json.dumps(value, sort_keys=True)
+
+
+@given(PAIRS)
+@example((1, True))
+@example((BIG, float(BIG)))
+@example(("\ud800", "\\ud800"))
+def test_bytes_are_equal_exactly_when_the_values_are(pair: tuple[Any, Any]) -> None:
+    """Whatever the order of keys, and which of the two writers wrote them."""
+    one, other = pair
+    assert (canonical(one) == canonical(other)) is (_plainly(one) == _plainly(other))
+
+
 @given(JSON)
-def test_the_same_value_is_the_same_bytes_whatever_the_order_of_keys(value: Any) -> None:
-    assert canonical(value) == canonical(_reversed(value))
+def test_what_was_said_can_be_read_again(value: Any) -> None:
+    said = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    assert _plainly(json.loads(canonical(value))) == _plainly(said)
 
 
-def _reversed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _reversed(value[key]) for key in reversed(value)}
-    return [_reversed(entry) for entry in value] if isinstance(value, list) else value
+@pytest.mark.parametrize("deep", [100, 300])
+def test_depth_changes_nothing(deep: int) -> None:
+    """The quicker writer gives up at 254."""
+    one: Any = [1]
+    other: Any = [True]
+    for _ in range(deep):
+        one, other = {"x": one}, {"x": other}
+    assert json.loads(canonical(one)) == one
+    assert canonical(one) != canonical(other)
 
 
-def test_values_that_python_takes_for_equal_are_different_bytes() -> None:
-    values: list[Any] = [True, 1, "1", [1], None, 0, False, ""]
-    assert len({canonical(value) for value in values}) == len(values)
+@pytest.mark.parametrize("beside", [1, BIG])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_has_not_is_null(number: float, beside: int) -> None:
+    assert json.loads(canonical({"x": [number], "y": beside})) == {"x": [None], "y": beside}
+
+
+@pytest.mark.parametrize("value", [{1, 2}, datetime.now(tz=UTC), object(), [b"x"]])
+def test_what_is_no_json_has_no_canonical_form(value: Any) -> None:
+    with pytest.raises(TypeError):
+        canonical(value)
+
+
+def test_canonical_bytes_take_no_more_room_than_they_need() -> None:
+    """The quicker writer returns bytes with up to eight thousand more behind them."""
+    value = {"name": "a", "description": "x" * 700}
+    tracemalloc.start()
+    try:
+        kept = [canonical(value) for _ in range(100)]
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < 1.2 * sum(map(sys.getsizeof, kept))
 
 
 # --- Retry-After ----------------------------------------------------------------------------------
