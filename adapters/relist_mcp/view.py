@@ -12,6 +12,7 @@ from relist.surface import Lag, adopt, lag
 from relist.values import Items, Kind, LinkPhase, Phase, Snapshot
 from relist_mcp.changes import Change, change
 from relist_mcp.exchange import now_ms
+from relist_mcp.parsed import Entries, Parsed
 
 if TYPE_CHECKING:
     from relist_mcp.catalogs import Catalogs
@@ -43,10 +44,13 @@ def is_denied(session: Session, kind: Kind) -> bool:
 class View:
     """One of the four catalogs of ``Catalogs``."""
 
+    __slots__ = ("_catalogs", "_moved", "_parsed", "kind")
+
     def __init__(
         self, catalogs: "Catalogs", kind: Kind, moved: Callable[[], Awaitable[None]]
     ) -> None:
         self._catalogs, self.kind, self._moved = catalogs, kind, moved
+        self._parsed = Parsed()
 
     def read(self) -> Reading:
         """What is known now: free, no traffic."""
@@ -66,6 +70,17 @@ class View:
             await self._moved()
             reading = self.read()
         return reading
+
+    def parsed(self, reading: Reading) -> Entries:
+        """The items of this reading as JSON objects: with every field, in order, () if it has none.
+
+        Free for a list that was parsed before, and for the items that a later list shares with it.
+        All who ask are given the same objects: copy what is to be changed. The SDK's own type, if
+        it is wanted, is ``mcp_types.Tool.model_validate(entry, by_name=False)``; it loses unknown
+        fields, and may refuse an entry.
+        """
+        listed = reading.snapshot
+        return () if listed is None else self._parsed.of(listed.items)
 
     async def refresh(self) -> Reading:
         """The list as of a walk begun after this call. See ``Catalogs.refresh``."""
