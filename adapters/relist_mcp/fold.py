@@ -72,10 +72,11 @@ def fold(seen: Seen, fed: Fed) -> tuple[Seen, Told]:
     if before is not after or heeding:
         kinds: list[SeenKind] = []
         for kind, known in zip(KINDS, seen.kinds, strict=True):
-            heeded = known.noticed(heard.now_ms) if kind in heeding else known
-            carried, events = happened(kind, heeded, fed)
+            carried = known.noticed(heard.now_ms) if kind in heeding else known
+            if before is not after:
+                carried, events = happened(kind, carried, fed)
+                told += events
             kinds.append(carried)
-            told += events
         seen = Seen(tuple(kinds))
     told += _of_the_rest(fed)
     return seen, tuple(told)
@@ -146,7 +147,8 @@ def _fault(fed: Fed) -> str | None:
 
 
 def _notes(fed: Fed) -> list[e.Note]:
-    return [effect for effect in fed.effects if isinstance(effect, e.Note)]
+    effects = fed.effects
+    return [effect for effect in effects if isinstance(effect, e.Note)] if effects else []
 
 
 def _heeding(fed: Fed, channel: Channel) -> Iterator[Kind]:

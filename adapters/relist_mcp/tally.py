@@ -41,8 +41,8 @@ def tally(so_far: Tally, told: Iterable[Event]) -> Tally:
             case Noticed():
                 for kind in event.kinds:
                     known = so_far.kinds[kind]
-                    merged = known.merged + event.merged
-                    heard = evolve(known, notices=known.notices + 1, merged=merged)
+                    notices, merged = known.notices + 1, known.merged + event.merged
+                    heard = KindTally(notices, merged, known.walks, known.last)  # in a storm: quick
                     so_far = _with(so_far, kind, heard)
             case LinkMoved(after=LinkPhase.OPENING) if event.epoch > 1:
                 so_far = evolve(so_far, reconnects=so_far.reconnects + 1)
@@ -59,7 +59,7 @@ def _walked(known: KindTally, ended: WalkEnded) -> KindTally:
 
 
 def _with(so_far: Tally, kind: Kind, counted: KindTally) -> Tally:
-    return evolve(so_far, kinds={**so_far.kinds, kind: counted})
+    return Tally({**so_far.kinds, kind: counted}, so_far.reconnects, so_far.late)
 
 
 _START = Tally()
