@@ -1,4 +1,4 @@
-"""The bars of the core, and the verdict on each, printed after the benchmarks.
+"""The bars, and the verdict on each, printed after the benchmarks.
 
 Verdicts go by the least times, which are what the machine can do undisturbed. The ratio of medians
 stands beside: what is far from the other was measured on a busy machine.
@@ -36,13 +36,21 @@ BARS = (
     Bar("an item among 100,000, to one among 1,000", "item of 100000", "item of 1000", 1.5),
     Bar("peak memory, to the bytes of the items", "peak", "items", 3),
     Bar("import beyond attrs and python-statemachine, ms", "import", "1 ms", 40),
+    Bar("get and parsed items, to the SDK's cached lists", "get", "cached", 1),
+    Bar("notice to published, to a listing of the SDK", "renewal", "listing", 1.25),
+    Bar("canonical form and differences, to that walk", "judging", "renewal", 0.15),
+    Bar("a notice, to one that the SDK's user ignores", "notice", "unhandled", 1.5),
+    Bar("a notice, to one that the SDK ignores", "notice", "unknown", 1.5),
+    Bar("an idle catalog in the core, bytes", "idle in the core", "1 byte", 1_024),
+    Bar("the same alive, beyond the SDK's session, bytes", "idle alive", "1 byte", 4_096),
+    Bar("timers of 10,000 idle catalogs", "timers", "1 timer", 1),
 )
 
 MEASURED = pytest.StashKey[dict[str, Sample]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[MEASURED] = {"1 ms": Sample(1, 1)}
+    config.stash[MEASURED] = dict.fromkeys(("1 ms", "1 byte", "1 timer"), Sample(1, 1))
 
 
 @pytest.fixture
