@@ -1,7 +1,9 @@
-"""Run async tests without a plugin: in virtual time on trio, in real time on asyncio."""
+"""Run async tests without a plugin: in virtual time, or in real time, on trio and on asyncio."""
 
+import asyncio
 import functools
 import inspect
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,11 +17,54 @@ VIRTUAL_LIMIT_S = 100_000.0  # a test that waits for ever ends at once: nothing 
 REAL_LIMIT_S = 120.0  # nobody waits that long unless something hangs
 
 
-def run_virtually(test: AsyncTest) -> None:
-    """Run it on trio, where the clock jumps as soon as everybody waits for it."""
-    clock = MockClock(autojump_threshold=0)
-    options = {"clock": clock, "strict_exception_groups": True}
-    anyio.run(_limited, test, VIRTUAL_LIMIT_S, backend="trio", backend_options=options)
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """The clock of this loop jumps to the next timer once nothing else is left to do.
+
+    For what neither reads from a descriptor nor starts a thread.
+    """
+
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+        self._resting: deque[asyncio.Future[None]] = deque()
+        super().__init__()
+
+    def time(self) -> float:
+        return self._now_s
+
+    async def at_rest(self) -> None:
+        """Return once nobody else can go on before time does."""
+        turn = self.create_future()
+        self._resting.append(turn)
+        await turn
+
+    def _run_once(self) -> None:
+        if not self._ready and self._resting:
+            self._resting.popleft().set_result(None)
+        elif not self._ready and self._scheduled:
+            self._now_s = max(self._now_s, self._scheduled[0].when())
+        super()._run_once()  # type: ignore[misc]
+
+
+async def at_rest() -> None:
+    """In virtual time: wait until everybody else waits. No time goes by."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        await anyio.wait_all_tasks_blocked()
+    else:
+        assert isinstance(loop, VirtualLoop)
+        await loop.at_rest()
+
+
+def run_virtually(test: AsyncTest, backend: str = "trio") -> None:
+    """Run it where the clock jumps as soon as everybody waits for it."""
+    options: dict[str, Any] = {"loop_factory": VirtualLoop}
+    if backend == "trio":
+        options = {"clock": MockClock(autojump_threshold=0), "strict_exception_groups": True}
+    anyio.run(_limited, test, VIRTUAL_LIMIT_S, backend=backend, backend_options=options)
 
 
 def run_really(test: AsyncTest, backend: str = "asyncio") -> None:
