@@ -266,6 +266,7 @@ def test_what_a_server_says_makes_a_risk_worse_and_never_better() -> None:
     change = classify(worse, definition("a", "2"))
     profile = Profile("agent", (), FOLLOWS)
     assert not follows(profile, Chosen(Rule.ALLOW, Risk.READ_ONLY), change)
+    assert not follows(profile, Chosen(Rule.ALLOW, Risk.READ_ONLY), classify(None, worse))
     same = classify(definition("a"), definition("a"))
     assert not follows(profile, Chosen(Rule.ALLOW, Risk.READ_ONLY), same)
 
@@ -334,7 +335,8 @@ def test_what_is_not_selected_stands_nowhere(desk: Desk) -> None:
     profile = Profile("agent", (evolve(JOIN, subjects=frozenset({Subject.PROMPT})),))
     assert chosen(profile, A) is None
     assert Desk().wish(profile).see({"a": "1"}).shown() == []
-    assert Desk().wish(Profile("agent", (JOIN,))).see({"a": "1"}, AWAY).shown() == []
+    elsewhere = Desk().wish(Profile("agent", (JOIN,))).see({"a": "1"}, AWAY)
+    assert (elsewhere.shown(), elsewhere.open()) == ([], [])
     assert Desk().wish(exactly("agent", A)).stands() is Why.GONE
 
 

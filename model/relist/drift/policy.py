@@ -84,10 +84,13 @@ def joins(profile: Profile, definition: Definition) -> bool:
 
 
 def follows(profile: Profile, choice: Chosen, change: Change) -> bool:
-    """Whether this change of an approved definition is followed. Rule: DRIFT-25."""
-    risk = risk_of(choice, change.after)
-    if change.before is not None:
-        risk = max(risk, risk_of(choice, change.before), key=_ORDER.index)
+    """Whether this change of an approved definition is followed, at the worse risk of the two.
+
+    Rule: DRIFT-25.
+    """
+    if change.before is None:
+        return False
+    risk = max(risk_of(choice, change.after), risk_of(choice, change.before), key=_ORDER.index)
     allowed = profile.follow.classes.get(risk, frozenset())
     return bool(change.classes) and change.classes <= allowed - UNFOLLOWABLE
 
