@@ -12,26 +12,54 @@ from relist_mcp.loop import Fed
 from relist_mcp.mcpserver import publish
 from relist_mcp.note import note_of
 from relist_mcp.publisher import Publishing
+from relist_mcp.refusals import (
+    Ambiguous,
+    CallRefused,
+    ChangedSincePlanned,
+    InvalidArguments,
+    InvalidResult,
+    Rejected,
+    Removed,
+    Unauthorized,
+    Unreachable,
+    Unsupported,
+    UnusableSchema,
+    Unverifiable,
+)
+from relist_mcp.schemas import Fault
 from relist_mcp.status import Status
 from relist_mcp.targets import Http, Stdio, Streams, Target
 from relist_mcp.view import Surface, View
 
 __all__ = [
+    "Ambiguous",
+    "CallRefused",
     "Catalogs",
     "Change",
     "Changed",
+    "ChangedSincePlanned",
     "Credentials",
+    "Fault",
     "Fed",
     "Handlers",
     "Http",
+    "InvalidArguments",
+    "InvalidResult",
     "NeedsCredentials",
     "NotConnected",
     "Publishing",
+    "Rejected",
+    "Removed",
     "Status",
     "Stdio",
     "Streams",
     "Surface",
     "Target",
+    "Unauthorized",
+    "Unreachable",
+    "Unsupported",
+    "UnusableSchema",
+    "Unverifiable",
     "View",
     "note_of",
     "publish",

@@ -289,6 +289,12 @@ class Attached:
             raise NotConnected("the session has just ended")
         return await hold.seam.request_for_owner(method, params, name, headers)
 
+    @property
+    def sdk_session(self) -> ClientSession | None:
+        """See ``Binding``. Its owner's callbacks answer."""
+        hold = self._hold
+        return None if hold is None or hold.over else hold.seam.session
+
     async def close(self) -> None:
         """Leave the session as it was found, subscriptions included."""
         if self._hold is not None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 from attrs import evolve
+from mcp.client.session import ClientSession
 from mcp.shared.dispatcher import CallOptions
 
 from relist import effects as e
@@ -49,6 +50,10 @@ class Binding(Protocol):
         error answer or a transport that is lost meanwhile, NotConnected if there is none.
         """
         ...
+
+    @property
+    def sdk_session(self) -> ClientSession | None:
+        """The session of the SDK whose callbacks answer what the server asks; None if none runs."""
 
     async def close(self) -> None:
         """Close what is open, in good order."""
@@ -119,6 +124,12 @@ class Transports:
         params, envelope = self._voice.envelope(method, params, name)
         options: CallOptions = {"headers": {**headers, **envelope}}
         return await current.tap.send_raw_request(method, params, options)
+
+    @property
+    def sdk_session(self) -> ClientSession | None:
+        """See ``Binding``."""
+        current = self._current()
+        return None if current is None else current.sdk_session
 
     async def close(self) -> None:
         """See ``Binding``."""

@@ -10,21 +10,21 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from mcp import ClientSession, MCPError
-from mcp_types import INTERNAL_ERROR, CallToolResult
-from pydantic import ValidationError
+from mcp import ClientSession
+from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 from relist import inputs as i
 from relist.core import Relist
 from relist.effects import Effect
 from relist.inputs import SessionInput
 from relist.machine import Hit, Reading
-from relist.policy import Policy
-from relist.rules.guards import wake_ms
+from relist.policy import Policy, Risk
 from relist.session import Session
-from relist.values import Catalog, Kind, LinkPhase, ListenPhase, Phase, Wire
+from relist.values import Kind, LinkPhase, Wire
 from relist_mcp.attached import Attached, Owner
 from relist_mcp.binding import Binding, NotConnected, Transports
+from relist_mcp.calls import Calls
+from relist_mcp.contents import ContentCache
 from relist_mcp.credentials import NOBODY, Credentials, Needs, NeedsCredentials, needed
 from relist_mcp.exchange import now_ms
 from relist_mcp.fold import Events, Watcher
@@ -37,7 +37,7 @@ from relist_mcp.status import Status, status
 from relist_mcp.tally import Counter
 from relist_mcp.targets import AnyTarget, target_of
 from relist_mcp.telemetry import Telemetry
-from relist_mcp.view import ENDED, View, is_denied
+from relist_mcp.view import ENDED, View, is_idle, is_quiet, is_served
 
 CLIENT_INFO = {"name": "relist", "version": CLIENT_VERSION}
 
@@ -53,6 +53,9 @@ class Catalogs:
         self._events = Events(*watchers)
         self._loop.observers += [self._needs.observe, self._events]
         self._binding: Binding | None = None
+        self._calls = Calls(self, self._loop)
+        self._contents = ContentCache(self, self._loop, self._calls)
+        self._loop.observers += [self._calls.observe, self._contents.observe]
         self._views = {kind: View(self, kind, self._loop.moved) for kind in Kind}
 
     @classmethod
@@ -209,9 +212,15 @@ class Catalogs:
         """Tell ``watcher`` from now on what happens, step by step. See ``events`` and ``fold``."""
         self._events.watchers.append(watcher)
 
-    def tell(self, heard: SessionInput) -> int:
-        """Queue an input of the core; it is fed in order. Returns a ticket of the loop."""
-        return self._loop.tell(heard)
+    def tell(self, heard: SessionInput, *, at_once: bool = False) -> int:
+        """Queue an input of the core; it is fed in order. Returns a ticket of the loop.
+
+        ``at_once``: it and all before it are fed when this returns, unless an observer tells it.
+        """
+        ticket = self._loop.tell(heard)
+        if at_once:
+            self._loop.drain()
+        return ticket
 
     # --- what is asked ----------------------------------------------------------------------------
 
@@ -242,8 +251,8 @@ class Catalogs:
     ) -> Reading:
         loop, asked = self._loop, self.session
         ticket = self.tell(wish(kind, now_ms()))
-        while not (loop.has_fed(ticket) and _is_served(asked, self.session, kind)):
-            quiet = _is_quiet(self.session.catalog(kind), self.policy)
+        while not (loop.has_fed(ticket) and is_served(asked, self.session, kind)):
+            quiet = is_quiet(self.session.catalog(kind), self.policy)
             if loop.has_fed(ticket) and quiet:
                 ticket = self.tell(wish(kind, now_ms()))  # lazy, and the walk was spoiled
             await loop.moved()
@@ -257,7 +266,7 @@ class Catalogs:
         refused. Does not return while a server is away or keeps failing, since there is always a
         next try: bound it with ``anyio.fail_after``.
         """
-        while self._loop.waiting or not _is_idle(self.session, self.policy):
+        while self._loop.waiting or not is_idle(self.session, self.policy):
             await self._loop.moved()
 
     async def request(
@@ -281,19 +290,65 @@ class Catalogs:
         assert self._binding is not None
         return await self._binding.request(method, dict(params), name, headers or {})
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool, once the link is live.
+    # --- calls ------------------------------------------------------------------------------------
 
-        Raises as ``request`` does, and MCPError for a result of the wrong shape. A result that
-        tells of an error is returned: it is for whoever wanted the call.
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        planned: int | None = None,
+        risk: Risk = Risk.SIDE_EFFECTS,
+    ) -> CallToolResult:
+        """Call a tool, if it is still what the call was planned on. Waits for link and list.
+
+        ``planned``: the generation that the arguments were made for; by default that of the adopted
+        surface, else what is published now. ``risk``: see ``policy.risks_on_doubt``. Verifies first
+        where the list is in doubt; is tried once more only where the server asks for other headers.
+
+        Raises CallRefused, by its subclasses, if it was not sent or was rejected; InvalidResult
+        for a structured result that does not fit; ImpossibleAct for a generation that never was;
+        else as ``request`` does, also for a result of the wrong shape. A result that tells of an
+        error is returned: it is for whoever wanted the call.
         """
-        params = {"name": name, "arguments": dict(arguments)}
-        answer = await self.request("tools/call", params, name=name)
-        try:
-            return CallToolResult.model_validate(answer)
-        except ValidationError:
-            # Not chained: the reason quotes what the server sent.
-            raise MCPError(INTERNAL_ERROR, "malformed result of tools/call") from None
+        return await self._calls.call_tool(name, arguments, planned, risk)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, planned: int | None = None
+    ) -> GetPromptResult:
+        """Render a prompt, on the terms of ``call_tool``; it is never kept. Rule: RES-18."""
+        return await self._calls.get_prompt(name, arguments or {}, planned)
+
+    async def read_resource(self, uri: str) -> ReadResourceResult:
+        """What the resource contains: kept for as long as the server said, listed or not.
+
+        Raises Unsupported, Unauthorized, Unreachable or Rejected, else as ``request`` does.
+        """
+        return await self._contents.read(uri)
+
+    def subscribe(self, uri: str) -> None:
+        """Hear of updates of this resource, on this link and on every later one.
+
+        Raises ImpossibleAct beyond ``policy.subscriptions_max``.
+        """
+        self._contents.watch(self._contents.wanted | {uri})
+
+    def unsubscribe(self, uri: str) -> None:
+        """Hear of its updates no more."""
+        self._contents.watch(self._contents.wanted - {uri})
+
+    def updates(self) -> AsyncGenerator[str]:
+        """Each resource whose content has changed, or may have, from now on: read it again.
+
+        It is subscribed to, or lies below one that is. Whoever is slow hears of several changes
+        as one. Ends when the block of ``Catalogs`` does.
+        """
+        return self._contents.updates()
+
+    @property
+    def sdk_session(self) -> ClientSession | None:
+        """The session of the SDK that serves the requests of the server now, if any."""
+        return None if self._binding is None else self._binding.sdk_session
 
     # --- credentials ------------------------------------------------------------------------------
 
@@ -306,7 +361,7 @@ class Catalogs:
         if not isinstance(self._binding, Transports):
             raise TypeError("the credentials of an attached client are its owner's")
         self._binding.use(credentials)
-        self.tell(i.CredentialsChanged(credentials.partition, now_ms()))
+        self.tell(i.CredentialsChanged(credentials.partition, now_ms()), at_once=True)
 
     async def needs_credentials(self) -> AsyncGenerator[NeedsCredentials]:
         """One event each time that credentials turn out not to do; none while that is so already.
@@ -330,33 +385,3 @@ class Catalogs:
 
 def _policy(given: Policy | None) -> Policy:
     return given or Policy(seed=os.urandom(16))
-
-
-def _is_served(asked: Session, now: Session, kind: Kind) -> bool:
-    """Whether a wish made at ``asked`` and fed since has been served, or has failed once."""
-    before, after = asked.catalog(kind), now.catalog(kind)
-    if is_denied(now, kind) or now.link.failures > asked.link.failures:
-        return True
-    if after.wanted or after.walk is not None:
-        return False
-    listed = after.snapshot is not None and after.snapshot is not before.snapshot
-    return listed or after.pacing.failures > before.pacing.failures
-
-
-def _is_idle(session: Session, policy: Policy) -> bool:
-    link, listen = session.link.phase, session.listen
-    if link in ENDED:
-        return True
-    return (
-        link is LinkPhase.LIVE
-        and listen.phase is not ListenPhase.ASKED
-        and listen.due_at_ms is None
-        and all(_is_quiet(catalog, policy) for catalog in session.catalogs)
-    )
-
-
-def _is_quiet(catalog: Catalog, policy: Policy) -> bool:
-    """Whether nothing becomes of this catalog by itself."""
-    if catalog.phase is Phase.STALE:
-        return wake_ms(catalog, policy) is None
-    return catalog.phase in (Phase.FRESH, Phase.UNSUPPORTED)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import anyio
 from attrs import frozen
+from mcp.client.session import ClientSession
 from mcp_types import JSONRPCMessage, JSONRPCNotification
 
 from relist import inputs as i
@@ -67,6 +68,7 @@ class Connection:
         self._outbox: list[Frame] = []
         self._ready = anyio.Event()  # there is something to send, or it is over
         self.tap: Tap | None = None
+        self.sdk_session: ClientSession | None = None
 
     def _unusable(self, kind: Kind, entry: Mapping[str, object]) -> str | None:
         """Why this transport cannot use an entry."""
@@ -88,7 +90,7 @@ class Connection:
             names = sorted({type(error).__name__ for error in _leaves(group)})
             logger.debug("transport of epoch %d: %s", self._epoch, ", ".join(names))
         finally:
-            self.tap = None
+            self.tap = self.sdk_session = None
         self._lose()
 
     async def _converse(self) -> None:
@@ -97,7 +99,7 @@ class Connection:
                 *(read, write, self._on_frame, self._host.room, self._lose),
                 takes_arrays=lambda: self._voice.version == ARRAYS_VERSION,
             )
-            async with self._handlers.session(tap):
+            async with self._handlers.session(tap) as self.sdk_session:
                 self.tap = tap
                 self._tell(i.TransportOpened(self._epoch, now_ms()))
                 while not self._over:

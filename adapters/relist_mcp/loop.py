@@ -42,6 +42,7 @@ class Loop:
         self.over = False
         self._perform = perform
         self._inbox: list[SessionInput] = []
+        self._draining = False
         self._deadline_ms: int | None = None  # of the session that was judged last
         self._judged: Session | None = None
         self._told = 0
@@ -98,11 +99,20 @@ class Loop:
         return self._wake, self._deadline_ms
 
     def drain(self) -> None:
-        """Feed all that was told, and tell everybody who waits."""
-        while self._inbox:
-            told, self._inbox = self._inbox, []
-            for heard in told:
-                self._feed(heard)
+        """Feed all that was told, and tell everybody who waits.
+
+        What an observer tells is fed in its turn, also if it asks for it here.
+        """
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._inbox:
+                told, self._inbox = self._inbox, []
+                for heard in told:
+                    self._feed(heard)
+        finally:
+            self._draining = False
         self._signal()
 
     def end(self) -> None:

@@ -7,9 +7,11 @@ from attrs import frozen
 
 from relist import inputs as i
 from relist.machine import Hit, Reading
+from relist.policy import Policy
+from relist.rules.guards import wake_ms
 from relist.session import Session
 from relist.surface import Lag, adopt, lag
-from relist.values import Items, Kind, LinkPhase, Phase, Snapshot
+from relist.values import Catalog, Items, Kind, LinkPhase, ListenPhase, Phase, Snapshot
 from relist_mcp.changes import Change, change
 from relist_mcp.exchange import now_ms
 from relist_mcp.parsed import Entries, Parsed
@@ -39,6 +41,37 @@ def is_denied(session: Session, kind: Kind) -> bool:
     catalog = session.catalog(kind)
     parked = catalog.pacing.parked is not None and catalog.walk is None
     return catalog.phase is Phase.UNSUPPORTED or parked or session.link.phase in ENDED
+
+
+def is_quiet(catalog: Catalog, policy: Policy) -> bool:
+    """Whether nothing becomes of this catalog by itself."""
+    if catalog.phase is Phase.STALE:
+        return wake_ms(catalog, policy) is None
+    return catalog.phase in (Phase.FRESH, Phase.UNSUPPORTED)
+
+
+def is_served(asked: Session, now: Session, kind: Kind) -> bool:
+    """Whether a wish made at ``asked`` and fed since has been served, or has failed once."""
+    before, after = asked.catalog(kind), now.catalog(kind)
+    if is_denied(now, kind) or now.link.failures > asked.link.failures:
+        return True
+    if after.wanted or after.walk is not None:
+        return False
+    listed = after.snapshot is not None and after.snapshot is not before.snapshot
+    return listed or after.pacing.failures > before.pacing.failures
+
+
+def is_idle(session: Session, policy: Policy) -> bool:
+    """Whether nothing is under way that would go on without a new stimulus."""
+    link, listen = session.link.phase, session.listen
+    if link in ENDED:
+        return True
+    return (
+        link is LinkPhase.LIVE
+        and listen.phase is not ListenPhase.ASKED
+        and listen.due_at_ms is None
+        and all(is_quiet(catalog, policy) for catalog in session.catalogs)
+    )
 
 
 class View:
@@ -119,7 +152,7 @@ class View:
         def adopted(count: int) -> None:
             told = i.SurfaceAdopted(self.kind, listed.generation, count, now_ms())
             adopt(self._catalogs.session.catalog(self.kind), told)  # raises here, not in the loop
-            self._catalogs.tell(told)
+            self._catalogs.tell(told, at_once=True)
 
         return Surface(self.kind, listed.generation, items, adopted)
 

@@ -149,6 +149,7 @@ async def _day(client: Any, brain: Brain, pipe: Pipe) -> None:
         brain.set_tools("b")
         pipe.send(brain.change())
         await brain.until_seen(LIST, walks + 2)
+        await catalogs.get(Kind.TOOLS)
         await catalogs.call_tool("b", {})
         await catalogs.refresh(Kind.TOOLS)
 

@@ -67,7 +67,7 @@ async def test_a_page_on_a_stream_may_be_large(era: str) -> None:
 @ERAS
 @virtually
 async def test_headers_are_those_of_the_era(era: str) -> None:
-    _, web = serve_http(era, "a")
+    _, web = serve_http(era, "a", "zoë\r\n")
     async with Catalogs.connect(web.target, policy=policy()) as catalogs:
         await catalogs.idle()
         await catalogs.call_tool("zoë\r\n", {})

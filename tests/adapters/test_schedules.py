@@ -18,7 +18,7 @@ from mcp import MCPError
 
 from relist.machine import Hit, Reading
 from relist.values import Kind, ListenPhase, Phase
-from relist_mcp import Catalogs, NotConnected
+from relist_mcp import CallRefused, Catalogs, NotConnected
 from support.brain import LEGACY, MODERN, Brain, Frame, notice, result_of, tool
 from support.live import LIST, policy
 from support.loops import run_virtually
@@ -202,7 +202,7 @@ class Schedule:
             assert min(_versions(reading)) >= asked
 
     async def _called(self, catalogs: Catalogs) -> None:
-        with suppress(MCPError, NotConnected):
+        with suppress(MCPError, NotConnected, CallRefused):
             await catalogs.call_tool("t0", {})
 
     def _check_fresh(self, catalogs: Catalogs) -> None:

@@ -43,11 +43,13 @@ async def _day(server: Server) -> None:
         if isinstance(server, Pipe):
             server.send(brain.change())
             await brain.until_seen(LIST, 2)
+            await catalogs.tools.get(at_least=2)
             await catalogs.call_tool("b", {})
             server.cut()
         else:
             server.change()
             await brain.until_seen(LIST, 2)
+            await catalogs.tools.get(at_least=2)
             await catalogs.call_tool("b", {})
             for stream in (*server.streams, *server.bodies.values()):
                 stream.cut()

@@ -46,6 +46,7 @@ class Brain:
         self.lists: dict[str, list[Frame]] = {"tools": [tool(name) for name in tools]}
         self.page_size = page_size
         self.push = True
+        self.subscribe = False  # whether updates of single resources can be had
         self.hints: Frame = {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "public"}
         self.hold: set[str] = set()
         self.held: list[Frame] = []
@@ -116,6 +117,14 @@ class Brain:
             return {"result": {}}
         if method == "tools/call":
             return {"result": {"content": [{"type": "text", "text": params["name"]}]}}
+        if method == "prompts/get":
+            content = {"type": "text", "text": params["name"]}
+            return {"result": {"messages": [{"role": "user", "content": content}]}}
+        if method == "resources/read":
+            contents = [{"uri": params["uri"], "text": f"read {self.count(method)}"}]
+            return {"result": {"contents": contents, **(self.hints if self.era == MODERN else {})}}
+        if self.era == LEGACY and method in ("resources/subscribe", "resources/unsubscribe"):
+            return {"result": {}}
         if self.era == MODERN and method == "server/discover":
             return {"result": self.discovery()}
         if self.era == MODERN and method == "subscriptions/listen":
@@ -135,7 +144,10 @@ class Brain:
     def capabilities(self) -> Frame:
         """Every kind that has a list; templates go with resources."""
         flag = {"listChanged": True} if self.push else {}
-        return {field: flag for field in self.lists if field != "resourceTemplates"}
+        kinds = {field: dict(flag) for field in self.lists if field != "resourceTemplates"}
+        if self.subscribe:
+            kinds["resources"]["subscribe"] = True
+        return kinds
 
     def discovery(self) -> Frame:
         """The result of server/discover."""
@@ -165,9 +177,18 @@ class Brain:
     def change(self, channel: Channel = Channel.TOOLS) -> Frame:
         """The notice that a list has changed, tagged in the modern era."""
         method = f"notifications/{channel.value}/list_changed"
-        if self.era == LEGACY or not self.listens:
-            return notice(method)
-        return notice(method, _meta={SUBSCRIPTION: self.listens[-1]["id"]})
+        return notice(method, **self._tag(lambda wanted: "resourceSubscriptions" not in wanted))
+
+    def update(self, uri: str) -> Frame:
+        """The notice that what this resource contains has changed, likewise."""
+        tag = self._tag(lambda wanted: "resourceSubscriptions" in wanted)
+        return notice("notifications/resources/updated", uri=uri, **tag)
+
+    def _tag(self, carries: Callable[[Frame], bool]) -> Frame:
+        found = [one for one in self.listens if carries(one["params"]["notifications"])]
+        if self.era == LEGACY or not found:
+            return {}
+        return {"_meta": {SUBSCRIPTION: found[-1]["id"]}}
 
 
 def notice(method: str, **params: Any) -> Frame:

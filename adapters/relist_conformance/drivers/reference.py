@@ -50,14 +50,18 @@ class ReferenceConnection(Connection):
         return _answer(self._open().read(Kind(kind)))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool."""
+        """Call a tool, past the gate: the suite calls while it holds lists back.
+
+        Else such a call could not be a fence. Where the gate stands is for its own tests.
+        """
+        params = {"name": name, "arguments": dict(arguments)}
         try:
-            result = await self._open().call_tool(name, arguments)
+            result = await self._open().request("tools/call", params, name=name)
         except NotConnected as error:
             return {"outcome": "refused", "detail": str(error)}
         except MCPError as error:
             return {"outcome": "error", "detail": str(error)}
-        return {"outcome": "error" if result.is_error else "result"}
+        return {"outcome": "error" if result.get("isError") else "result"}
 
     async def idle(self) -> Answer:
         """True once every catalog is settled."""
