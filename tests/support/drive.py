@@ -20,7 +20,7 @@ from mcp_types import INTERNAL_ERROR
 from relist.machine import Hit
 from relist.policy import Policy
 from relist.values import CHANNEL_OF, CHANNELS, Channel, Era, Kind, LinkPhase, ListenPhase
-from relist_mcp import Catalogs, Credentials, NotConnected, View
+from relist_mcp import CallRefused, Catalogs, Credentials, View
 from support.brain import MODERN
 from support.host import Host
 from support.loops import at_rest
@@ -143,6 +143,7 @@ class Drive:
             self.host.ambushes[Kind.TOOLS] = [partial(self._change, Kind.TOOLS, told=True)] * 1_000
         self.broken: list[str] = []
         self._followers: dict[Kind, Follower] = {}
+        self._calling = 0
         self._readers: anyio.abc.TaskGroup
         self._catalogs: Catalogs
 
@@ -265,8 +266,13 @@ class Drive:
             self.broken.append(f"refresh: {kind.value}: {got}, asked at {asked}")
 
     async def _called(self, catalogs: Catalogs) -> None:
-        with suppress(MCPError, NotConnected):
-            await catalogs.call_tool("tool0", {})
+        """Through the gate. What the server says of it may prove a list stale, however late."""
+        self._calling += 1
+        try:
+            with suppress(MCPError, CallRefused):
+                await catalogs.call_tool("tool0", {})
+        finally:
+            self._calling -= 1
 
     async def _follow(self, view: View, follower: Follower) -> None:
         async for change in view.changes():
@@ -293,6 +299,8 @@ class Drive:
         """An eager client that is told of changes needs no wish; others are asked for the lists."""
         catalogs = self._catalogs
         while self.promise.pushes() and catalogs.session.listen.phase is not ListenPhase.OPEN:
+            await anyio.sleep(5)
+        while self._calling:
             await anyio.sleep(5)
         await catalogs.idle()
         for kind in Kind:
