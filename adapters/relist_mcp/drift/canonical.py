@@ -6,6 +6,7 @@ with each such surrogate as NUL and four hexadecimal digits; a text that begins 
 more NUL. ``specs/relist_specs/vectors/capability-ids.json`` has examples.
 """
 
+import json
 import re
 from typing import Any, TypeGuard, cast
 
@@ -16,6 +17,7 @@ from relist.messages import is_object
 _INT_MAX = 2**53 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUL = "\x00"
+_DIGITS_MAX = 20
 
 
 class NotCanonical(ValueError):
@@ -34,6 +36,45 @@ def canonical(value: object) -> bytes:
         return rfc8785.dumps(cast("Any", _writable(value)))
     except (ValueError, RecursionError):
         raise NotCanonical("no canonical JSON") from None
+
+
+def reread(data: bytes) -> Any:
+    """Canonical JSON as values whose plain RFC 8785 form it is again.
+
+    A number beyond 2^53 in it can only be a float that needs no fraction. Raises ValueError.
+    """
+    return json.loads(data, parse_int=_number)
+
+
+def rewritten(value: Any) -> bytes:
+    """RFC 8785 of what was reread: nothing in it is written another way once more.
+
+    Raises NotCanonical.
+    """
+    try:
+        return rfc8785.dumps(value)
+    except (ValueError, RecursionError):
+        raise NotCanonical("no canonical JSON") from None
+
+
+def _number(text: str) -> int | float:
+    value = int(text) if len(text) < _DIGITS_MAX else _INT_MAX + 1
+    return value if -_INT_MAX <= value <= _INT_MAX else float(text)
+
+
+def depth(value: object, limit: int) -> int:
+    """How deep JSON is nested, counted level by level so that nothing overflows; up to a limit."""
+    found, level = 0, [value]
+    while level and found <= limit:
+        found += 1
+        level = [inner for outer in level for inner in _inner(outer)]
+    return found
+
+
+def _inner(value: object) -> list[object]:
+    if is_object(value):
+        return list(value.values())
+    return value if is_list(value) else []
 
 
 def is_list(value: object) -> TypeGuard[list[object]]:

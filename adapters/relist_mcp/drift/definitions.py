@@ -17,7 +17,7 @@ from relist.drift.values import (
 )
 from relist.messages import is_object
 from relist.values import Item, Items, Kind, Snapshot
-from relist_mcp.drift.canonical import NotCanonical, canonical
+from relist_mcp.drift.canonical import NotCanonical, canonical, depth, reread, rewritten
 
 SUBJECTS: Mapping[Kind, Subject] = {
     Kind.TOOLS: Subject.TOOL,
@@ -31,6 +31,9 @@ _KEYS = {
     Subject.RESOURCE: "uri",
     Subject.TEMPLATE: "uriTemplate",
 }
+DEPTH_MAX = 100
+"""Deeper JSON is opaque: how deep one can read depends on the version of Python, ids must not."""
+
 Entry = Mapping[str, Any]
 Effect = Callable[[Entry], Entry]
 """What a host makes of an entry before anybody sees it: renamed, prefixed, filtered."""
@@ -49,7 +52,7 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
     DRIFT-07.
     """
     try:
-        entry = _entry(json.loads(raw))
+        entry = _entry(raw)
         effective = effect(entry)
         fields = {name: canonical(value) for name, value in effective.items()}
         return Definition(
@@ -61,13 +64,38 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
             _hints(effective.get("annotations")),
         )
     except (NotCanonical, RecursionError, ValueError):
-        opaque = capability_id(b"opaque\x00" + raw)
-        return Definition(ref, opaque, opaque, opaque, {"": raw})
+        return opaque_of(ref, raw)
 
 
-def _entry(value: object) -> Entry:
+def opaque_of(ref: CapabilityRef, raw: bytes) -> Definition:
+    """The definition of what has no canonical form: its text is all that is known of it."""
+    id = capability_id(b"opaque\x00" + canonical([ref.server, ref.subject.value, ref.key]) + raw)
+    return Definition(ref, id, id, capability_id(b"opaque\x00" + raw), {"": raw})
+
+
+def from_fields(ref: CapabilityRef, fields: Mapping[str, bytes]) -> Definition:
+    """The definition with these fields, as canonical JSON: its ids are worked out anew.
+
+    What the server had sent cannot be: ``upstream`` is the id. Raises ValueError.
+    """
+    values = {_reread(name): reread(value) for name, value in fields.items()}
+    about = {"server": ref.server, "subject": ref.subject.value, "key": ref.key}
+    named = {name: _reread(value) for name, value in about.items()}
+    id = capability_id(rewritten({**named, "definition": values}))
+    body = capability_id(rewritten({"body": _body(ref.subject, values)}))
+    return Definition(ref, id, id, body, fields, _hints(values.get("annotations")))
+
+
+def _reread(text: str) -> Any:
+    return reread(canonical(text))
+
+
+def _entry(raw: bytes) -> Entry:
+    value: object = json.loads(raw)
     if not is_object(value):
         raise NotCanonical("no JSON object")
+    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and depth(value, DEPTH_MAX) > DEPTH_MAX:
+        raise NotCanonical("nested too deeply")
     return value
 
 

@@ -14,7 +14,7 @@ from jsonschema_rs.canonical import Containment
 
 from relist.drift.classify import UNPROVED, Relation
 from relist.messages import is_object
-from relist_mcp.drift.canonical import is_list
+from relist_mcp.drift.canonical import depth, is_list
 
 SIZE_MAX = 256 * 1024  # bytes of a schema that is compared
 DEPTH_MAX = 64
@@ -47,7 +47,7 @@ def relate(before: bytes, after: bytes) -> frozenset[Relation]:
         return UNPROVED
     try:
         old, new = json.loads(before), json.loads(after)
-        if max(_depth(old), _depth(new)) > DEPTH_MAX:
+        if max(depth(old, DEPTH_MAX), depth(new, DEPTH_MAX)) > DEPTH_MAX:
             return UNPROVED
         return _related(old, new)
     except Exception:  # of a library that reads what a stranger wrote
@@ -71,21 +71,6 @@ def _related(old: Any, new: Any) -> frozenset[Relation]:
 
 def _compiled(schema: Any) -> js.CanonicalSchema:
     return js.canonicalize(schema, offline=True, validate_formats=True)
-
-
-def _depth(value: object) -> int:
-    """How deep it is nested, counted level by level so that nothing overflows."""
-    depth, level = 0, [value]
-    while level and depth <= DEPTH_MAX:
-        depth += 1
-        level = [inner for outer in level for inner in _inner(outer)]
-    return depth
-
-
-def _inner(value: object) -> list[object]:
-    if is_object(value):
-        return list(value.values())
-    return value if is_list(value) else []
 
 
 def _words(schema: object, path: tuple[str, ...]) -> Iterator[Told]:
