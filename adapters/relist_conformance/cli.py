@@ -1,9 +1,9 @@
-"""The command line: ``relist check``, ``list``, ``explain``, ``explore``, ``watch``, ``replay``.
+"""The command line: ``relist check``, ``list``, ``explain``, ``explore``, and what others declare.
 
 Imports that cost time happen in the commands, so that ``relist --help`` is quick. Exit codes: 0
 pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 interrupted. For
 ``explore``: 0 all holds, 1 something does not or never happens, 3 a world was given up. For
-``watch`` and ``replay`` see ``live_commands``.
+``watch`` and ``replay`` see ``live_commands``, for ``pin`` to ``verify`` ``drift.commands``.
 """
 
 import logging
@@ -16,6 +16,7 @@ import typer
 
 import relist
 from relist_conformance.commands import console_of, one_line_errors
+from relist_conformance.drift.commands import register
 from relist_conformance.errors import ConformanceError, quoted
 from relist_conformance.live_commands import replay, watch
 
@@ -202,6 +203,7 @@ def explore(
 
 app.command()(watch)
 app.command()(replay)
+register(app)
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""What ``relist pin``, ``review`` and the other commands about approvals do."""
