@@ -206,6 +206,7 @@ class Calls:
                 case Verdict.ADMIT if self._loop.waiting:
                     self._loop.drain()  # judged again on all that was heard
                 case Verdict.ADMIT:
+                    self.check_exposed(kind, call.key, item)
                     return verdict
                 case Verdict.REFUSE:
                     self._refuse(kind, verdict, fault)
@@ -218,6 +219,11 @@ class Calls:
                     if ticket is None or (self._loop.has_fed(ticket) and self._is_quiet(kind)):
                         ticket = self._verify(kind)
                     await self._loop.moved()
+
+    def check_exposed(self, kind: Kind, key: str, item: Item | None) -> None:
+        """Raises Withheld for what the consumer of a profile may not see. See ``drift.guard``."""
+        if (guard := self._catalogs.guard) is not None:
+            guard.check(self._catalogs.session, kind, key, item)
 
     def _verify(self, kind: Kind) -> int:
         """Ask for a walk. Calls that ask before it begins share it; the first list needs no other.

@@ -26,6 +26,7 @@ from relist_mcp.binding import Binding, NotConnected, Transports
 from relist_mcp.calls import Calls
 from relist_mcp.contents import ContentCache
 from relist_mcp.credentials import NOBODY, Credentials, Needs, NeedsCredentials, needed
+from relist_mcp.drift.guard import Guard, Pinned
 from relist_mcp.exchange import now_ms
 from relist_mcp.fold import Events, Watcher
 from relist_mcp.handlers import NO_HANDLERS, Handlers
@@ -45,13 +46,17 @@ CLIENT_INFO = {"name": "relist", "version": CLIENT_VERSION}
 class Catalogs:
     """The catalogs of one server. Use ``async with Catalogs.connect(target) as catalogs``."""
 
-    def __init__(self, core: Relist) -> None:
+    def __init__(self, core: Relist, profile: Pinned | None = None) -> None:
         self._loop = Loop(core, self._perform)
         self._needs = Needs()
         self._counter = Counter()
         watchers = (self._counter, Log(self._identity), Telemetry(core, self._identity))
         self._events = Events(*watchers)
         self._loop.observers += [self._needs.observe, self._events]
+        self.guard = None if profile is None else Guard(profile)
+        if self.guard is not None:
+            self._loop.observers.append(self.guard.observe)
+            self._events.watchers.append(self.guard.watch)
         self._binding: Binding | None = None
         self._calls = Calls(self, self._loop)
         self._contents = ContentCache(self, self._loop, self._calls)
@@ -68,14 +73,16 @@ class Catalogs:
         credentials: Credentials = NOBODY,
         handlers: Handlers = NO_HANDLERS,
         observers: Sequence[Observer] = (),
+        profile: Pinned | None = None,
     ) -> AsyncGenerator["Catalogs"]:
         """Keep the catalogs of ``target`` correct while the block runs; reconnects by itself.
 
         ``target``: see ``target_of``. ``policy`` defaults to ``Policy`` with a random seed.
         ``observers`` see each step, from the first on. Entering does not wait for the server.
+        With a ``profile``, surfaces and calls are those of its consumer: see ``drift.guard``.
         """
         found = target_of(target)
-        catalogs = cls(Relist(found.wire, _policy(policy), credentials.partition))
+        catalogs = cls(Relist(found.wire, _policy(policy), credentials.partition), profile)
         catalogs._loop.observers += observers
         voice = Voice(CLIENT_INFO, handlers.capabilities())
         binding = Transports(found, catalogs._loop, voice, handlers, credentials)
@@ -91,6 +98,7 @@ class Catalogs:
         policy: Policy | None = None,
         partition: str | None = None,
         wire: Wire = Wire.HTTP,
+        profile: Pinned | None = None,
     ) -> AsyncGenerator["Catalogs"]:
         """Keep the catalogs of a connected client correct, over its own connection.
 
@@ -119,7 +127,7 @@ class Catalogs:
         Raises NotConnected if the client is not connected yet, TypeError for what is no client.
         """
         mine = os.urandom(16).hex() if partition is None else partition
-        catalogs = cls(Relist(wire, _policy(policy), mine))
+        catalogs = cls(Relist(wire, _policy(policy), mine), profile)
         binding = Attached(client, wire, catalogs._loop)
         try:
             async with catalogs._live(binding):

@@ -9,6 +9,7 @@ from mcp import MCPError
 from mcp_types import CallToolResult, ErrorData
 
 from relist.admission import Refusal
+from relist.drift.values import Review, Why
 from relist.values import Doubt, Kind
 from relist_mcp.binding import NotConnected
 from relist_mcp.changes import Changed
@@ -96,6 +97,22 @@ class Unsupported(CallRefused):
     """The server has nothing of this kind."""
 
     refusal, why = Refusal.UNSUPPORTED, "the server does not have this kind"
+
+
+class Withheld(CallRefused):
+    """It is not on the surface of this consumer. See ``drift.guard``.
+
+    ``reason`` says why it is withdrawn; None if the profile does not select it, or nothing can be
+    known. ``review`` is what has to be decided first, with how the definition differs, if anything.
+    """
+
+    refusal = Refusal.WITHHELD
+
+    def __init__(self, kind: Kind, key: str, reason: Why | None, review: Review | None) -> None:
+        super().__init__(
+            kind, key, "not exposed" if reason is None else f"not exposed: {reason.value}"
+        )
+        self.reason, self.review = reason, review
 
 
 class Rejected(CallRefused, MCPError):

@@ -143,11 +143,16 @@ class View:
                 await self._moved()
 
     def surface(self) -> Surface | None:
-        """What may be handed to a model now; None while nothing is published. Rule: CALL-28."""
+        """What may be handed to a model now; None while nothing is published.
+
+        With a profile: what its consumer may see. Rule: CALL-28, DRIFT-17.
+        """
         listed = self._published()
         if listed is None:
             return None
         items = tuple(item for item in listed.items if item.key not in listed.ambiguous)
+        if (guard := self._catalogs.guard) is not None:
+            items = guard.exposed(self.kind, items)
 
         def adopted(count: int) -> None:
             told = i.SurfaceAdopted(self.kind, listed.generation, count, now_ms())

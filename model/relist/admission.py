@@ -44,6 +44,7 @@ class Refusal(Enum):
     INVALID = "invalid"  # the arguments do not fit the current schema
     UNVERIFIABLE = "unverifiable"  # in doubt, and the doubt could not be cleared
     UNAUTHORIZED = "unauthorized"  # in doubt, and waiting for credentials
+    WITHHELD = "withheld"  # not on the surface of this consumer: drift decides, not the gate
     REJECTED = "rejected"  # the server said no, and asking again would not help
 
 

@@ -147,6 +147,14 @@ class Reader:
             self._read[item.key] = held
         return {key: read.definition for key, read in self._read.items()}
 
+    def one(self, item: Item) -> Definition:
+        """The definition of one item, whether it was read before or not."""
+        held = self._read.get(item.key)
+        if held is not None and held.item is item:
+            return held.definition
+        ref = CapabilityRef(self._server, self._subject, item.key)
+        return definition_of(ref, item.canonical_json, self._effect)
+
     def inventory(
         self, identity: ServerIdentity, snapshot: Snapshot, partition: str, at_ms: int
     ) -> InventoryTaken:

@@ -1,0 +1,188 @@
+"""What one consumer of a live server may see and call: the surface that its ledger publishes.
+
+Each list that the catalogs publish is an inventory for the ledger; what the ledger then exposes is
+what an agent is handed, and what the gate lets through. Whatever goes wrong with the ledger exposes
+nothing. Rule: DRIFT-21, DRIFT-33, DRIFT-46.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+from attrs import field, frozen
+from mcp import UriTemplate
+
+from relist import effects as e
+from relist.drift.inputs import InventoryTaken, LedgerInput, ObservationFailed
+from relist.drift.ledger import Ledger, LedgerStep, standing
+from relist.drift.policy import chosen
+from relist.drift.review import reviews
+from relist.drift.values import (
+    CapabilityId,
+    CapabilityRef,
+    Publication,
+    Review,
+    Rule,
+    ServerIdentity,
+    Why,
+)
+from relist.errors import RelistError
+from relist.session import Session
+from relist.values import Item, Items, Kind, Snapshot
+from relist_mcp.drift import schemas
+from relist_mcp.drift.definitions import SUBJECTS, Effect, Reader, without_meta
+from relist_mcp.events import Outcome, WalkEnded
+from relist_mcp.fold import Told
+from relist_mcp.loop import Fed
+from relist_mcp.refusals import Withheld
+
+logger = logging.getLogger("relist_mcp")
+
+_PUBLISHED = (Outcome.CHANGED, Outcome.CHECKED)
+
+
+class Keeper(Protocol):
+    """Keeps a ledger: ``store.Store`` does, in a file. Each may raise RelistError."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger as it stands."""
+        ...
+
+    def tell(self, heard: LedgerInput) -> LedgerStep:
+        """One step, kept."""
+        ...
+
+    def changed(self) -> bool:
+        """Take in what others wrote; whether there was anything."""
+        ...
+
+
+@frozen
+class Pinned:
+    """What ``Catalogs.connect(profile=...)`` takes: whose surface it is, and where it is kept.
+
+    ``server`` is who the configuration says is connected to, ``partition`` names on whose authority
+    (no secret; it outlives this process, unlike that of ``Credentials``). ``effect`` is what the
+    host makes of an entry before a model sees it. ``wall_ms`` reads the clock of the history.
+    """
+
+    keeper: Keeper
+    consumer: str
+    server: ServerIdentity
+    partition: str = ""
+    effect: Effect = without_meta
+    wall_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000), repr=False)
+
+
+class Guard:
+    """The surface of one consumer of one ``Catalogs``."""
+
+    def __init__(self, pinned: Pinned) -> None:
+        self._pinned = pinned
+        self._readers = {kind: Reader(pinned.server.id, kind, pinned.effect) for kind in Kind}
+
+    # --- what is observed -------------------------------------------------------------------------
+
+    def observe(self, fed: Fed) -> None:
+        """See ``loop.Observer``: each list that is published is told to the ledger."""
+        for effect in fed.effects:
+            if isinstance(effect, e.Publish):
+                self._tell(self._inventory(effect.kind, effect.snapshot))
+
+    def watch(self, _: Fed, told: Told) -> None:
+        """See ``fold.Watcher``: a walk that comes to nothing proves nothing. Rule: DRIFT-33."""
+        for event in told:
+            if isinstance(event, WalkEnded) and event.outcome not in _PUBLISHED:
+                subject, why = SUBJECTS[event.kind], event.outcome.value
+                server, at_ms = self._pinned.server.id, self._pinned.wall_ms()
+                self._tell(ObservationFailed(server, subject, why, at_ms))
+
+    def _inventory(self, kind: Kind, snapshot: Snapshot) -> InventoryTaken:
+        pinned = self._pinned
+        reader = self._readers[kind]
+        return reader.inventory(pinned.server, snapshot, pinned.partition, pinned.wall_ms())
+
+    def _tell(self, heard: LedgerInput) -> None:
+        try:
+            self._pinned.keeper.tell(heard)
+        except RelistError as error:  # an observer must not raise; nothing is exposed meanwhile
+            logger.warning("drift: not kept, %s", type(error).__name__)
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def _ledger(self) -> Ledger | None:
+        """The ledger, with what others decided meanwhile; None if it cannot be had."""
+        try:
+            self._pinned.keeper.changed()
+            return self._pinned.keeper.ledger
+        except RelistError as error:
+            logger.warning("drift: nothing is exposed, %s", type(error).__name__)
+            return None
+
+    def _ref(self, kind: Kind, key: str) -> CapabilityRef:
+        return CapabilityRef(self._pinned.server.id, SUBJECTS[kind], key)
+
+    def exposed(self, kind: Kind, items: Items) -> Items:
+        """Those of the items that the consumer may see, in their order. Rule: DRIFT-17."""
+        ledger = self._ledger()
+        return (
+            () if ledger is None else tuple(i for i in items if self._is_exposed(ledger, kind, i))
+        )
+
+    def _is_exposed(self, ledger: Ledger, kind: Kind, item: Item) -> bool:
+        """Exactly this definition: a newer list may not be in the ledger yet. Rule: DRIFT-08."""
+        shown = standing(ledger, self._pinned.consumer, self._ref(kind, item.key))
+        return isinstance(shown, CapabilityId) and shown == self._readers[kind].one(item).id
+
+    def publication(self) -> Publication | None:
+        """The consumer's publication; None if there is none, or the ledger cannot be had."""
+        ledger = self._ledger()
+        return None if ledger is None else ledger.publications.get(self._pinned.consumer)
+
+    def rule(self, kind: Kind, key: str) -> Rule | None:
+        """What the profile says of this entry; None if it does not select it. Rule: DRIFT-04."""
+        ledger = self._ledger()
+        profile = None if ledger is None else ledger.profiles.get(self._pinned.consumer)
+        choice = None if profile is None else chosen(profile, self._ref(kind, key))
+        return None if choice is None else choice.rule
+
+    def check(self, session: Session, kind: Kind, key: str, item: Item | None) -> None:
+        """Raises Withheld unless this very entry is on the surface; for a resource that is not
+        listed, unless a template on the surface covers its URI. Rule: CALL-24, DRIFT-21."""
+        ledger = self._ledger()
+        if ledger is None:
+            raise Withheld(kind, key, None, None)
+        if item is not None and self._is_exposed(ledger, kind, item):
+            return
+        if item is None and kind is Kind.RESOURCES and self._is_covered(ledger, session, key):
+            return
+        self._withhold(ledger, kind, key)
+
+    def _is_covered(self, ledger: Ledger, session: Session, uri: str) -> bool:
+        listed = session.catalog(Kind.TEMPLATES).snapshot
+        shown = () if listed is None else listed.items
+        return any(
+            _matches(item.key, uri)
+            for item in shown
+            if self._is_exposed(ledger, Kind.TEMPLATES, item)
+        )
+
+    def _withhold(self, ledger: Ledger, kind: Kind, key: str) -> NoReturn:
+        ref = self._ref(kind, key)
+        found = standing(ledger, self._pinned.consumer, ref)
+        why = found if isinstance(found, Why) else None if found is None else Why.CHANGED
+        raise Withheld(kind, key, why, self._review(ledger, ref))
+
+    def _review(self, ledger: Ledger, ref: CapabilityRef) -> Review | None:
+        consumer = self._pinned.consumer
+        open_ones = reviews(ledger, schemas.relate)
+        return next((one for one in open_ones if (one.consumer, one.ref) == (consumer, ref)), None)
+
+
+def _matches(template: str, uri: str) -> bool:
+    try:
+        return UriTemplate.parse(template).match(uri) is not None
+    except ValueError:
+        return False
