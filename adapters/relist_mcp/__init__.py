@@ -7,6 +7,7 @@ from relist_mcp.binding import NotConnected
 from relist_mcp.catalogs import Catalogs
 from relist_mcp.changes import Change, Changed
 from relist_mcp.credentials import Credentials, NeedsCredentials
+from relist_mcp.drift.guard import Pinned
 from relist_mcp.handlers import Handlers
 from relist_mcp.loop import Fed
 from relist_mcp.mcpserver import publish
@@ -25,6 +26,7 @@ from relist_mcp.refusals import (
     Unsupported,
     UnusableSchema,
     Unverifiable,
+    Withheld,
 )
 from relist_mcp.schemas import Fault
 from relist_mcp.status import Status
@@ -47,6 +49,7 @@ __all__ = [
     "InvalidResult",
     "NeedsCredentials",
     "NotConnected",
+    "Pinned",
     "Publishing",
     "Rejected",
     "Removed",
@@ -61,6 +64,7 @@ __all__ = [
     "UnusableSchema",
     "Unverifiable",
     "View",
+    "Withheld",
     "note_of",
     "publish",
 ]

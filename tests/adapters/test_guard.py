@@ -1,5 +1,6 @@
 """A live server behind a profile: what an agent sees and may call is what was published for it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from relist.values import Kind
 from relist_mcp import Catalogs
 from relist_mcp.drift import schemas
 from relist_mcp.drift.guard import Pinned
+from relist_mcp.drift.store import Store
 from relist_mcp.refusals import Removed, Withheld
 from support.brain import Brain, tool
 from support.live import ERAS, policy, serve
@@ -270,3 +272,22 @@ async def test_a_keeper_that_fails_exposes_nothing(era: str) -> None:
         await catalogs.refresh(Kind.TOOLS)  # the catalogs themselves go on
         keeper.broken = False
         assert shown(catalogs) == ["a"]
+
+
+@everywhere
+async def test_what_another_process_approves_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    _, pipe = serve("2026-07-28", "a")
+    path = tmp_path / "relist.db"
+    with Store(path) as mine, Store(path) as theirs:
+        theirs.tell(i.ProfileSet(Profile("agent", (exactly(ref("a")),)), "me", "", 0))
+        kept = Pinned(mine, "agent", SERVER)
+        async with Catalogs.connect(pipe.target, policy=policy(), profile=kept) as catalogs:
+            await catalogs.idle()
+            assert shown(catalogs) == []
+            theirs.changed()
+            seen = theirs.ledger.version(ref("a"))
+            assert seen is not None
+            assert seen.definition is not None
+            theirs.tell(i.Approved("agent", {ref("a"): seen.definition.id}, "me", "", 0))
+            assert shown(catalogs) == ["a"]
+            await catalogs.call_tool("a", {})

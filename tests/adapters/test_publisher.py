@@ -527,8 +527,8 @@ async def test_over_http_each_view_is_served_and_told_of_its_own(era: str, url: 
         listed = reader.tools.read().snapshot
         await writer.call_tool("become", {"names": ["x", "become"]})
         await until(writer, ["become", "x"])
-        with pytest.raises(MCPError, match="Unknown tool: become"):
-            params = {"name": "become", "arguments": {"names": []}}  # past our own gate
+        params = {"name": "become", "arguments": {"names": []}}
+        with pytest.raises(MCPError, match="Unknown tool: become"):  # past our own gate
             await reader.request("tools/call", params, name="become")
         assert reader.tools.read().snapshot is listed
 
