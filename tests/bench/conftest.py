@@ -44,6 +44,9 @@ BARS = (
     Bar("an idle catalog in the core, bytes", "idle in the core", "1 byte", 1_024),
     Bar("the same alive, beyond the SDK's session, bytes", "idle alive", "1 byte", 4_096),
     Bar("timers of 10,000 idle catalogs", "timers", "1 timer", 1),
+    Bar("10,000 tools seen again, to digesting them once", "seen again", "digest", 2),
+    Bar("one of them changed, to rfc8785 of all", "one changed", "rfc8785", 0.05),
+    Bar("what drift keeps of them, to their bytes", "drift kept", "drift raw", 4),
 )
 
 MEASURED = pytest.StashKey[dict[str, Sample]]()
