@@ -73,11 +73,15 @@ def needed(session: Session) -> NeedsCredentials | None:
 class Needs:
     """Counts how often credentials turned out not to do: one need lasts until they do again."""
 
+    __slots__ = ("count",)
+
     def __init__(self) -> None:
         self.count = 0
 
     def observe(self, fed: Fed) -> None:
         """See ``loop``."""
+        if not fed.effects:  # as in most of a storm
+            return
         failed = any(isinstance(effect, e.NeedCredentials) for effect in fed.effects)
         if failed and needed(fed.before) is None:
             self.count += 1

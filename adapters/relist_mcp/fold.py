@@ -23,17 +23,20 @@ from relist.values import (
 from relist_mcp import events as ev
 from relist_mcp.events import Event
 from relist_mcp.loop import Fed
-from relist_mcp.walks import SeenKind, happened
+from relist_mcp.walks import NOTHING_SEEN, SeenKind, happened
 
 _UNBELIEVED = ("SUB-13", "SUB-14")
 _ON_TAGS = (*_UNBELIEVED, "SUB-15", "SUB-16")
+_KINDS_OF = {
+    channel: tuple(kind for kind in KINDS if CHANNEL_OF[kind] is channel) for channel in Channel
+}
 
 
 @attrs.frozen
 class Seen:
     """What is remembered from step to step."""
 
-    kinds: tuple[SeenKind, ...] = (SeenKind(),) * len(KINDS)
+    kinds: tuple[SeenKind, ...] = (NOTHING_SEEN,) * len(KINDS)
 
 
 Told = tuple[Event, ...]
@@ -45,6 +48,8 @@ class Events:
 
     Watchers must not raise, as observers must not.
     """
+
+    __slots__ = ("_seen", "watchers")
 
     def __init__(self, *watchers: Watcher) -> None:
         self.watchers = list(watchers)
@@ -60,25 +65,25 @@ class Events:
 
 def fold(seen: Seen, fed: Fed) -> tuple[Seen, Told]:
     """What happened in this step, in order: the link, the notice, each kind, and what was noted."""
-    heard, before, after = fed.heard, fed.before, fed.after
-    told: list[Event] = []
-    if before is not after:
-        told += _of_link(fed)
+    heard, moved = fed.heard, fed.before is not fed.after
+    notes = [one for one in fed.effects if isinstance(one, e.Note)] if fed.effects else []
+    told: list[Event] = [*_of_link(fed)] if moved else []
     heeding: tuple[Kind, ...] = ()
     if isinstance(heard, i.NoticeHeard):
-        noticed = _noticed(heard, fed)
+        noticed = _noticed(heard, fed, notes)
         heeding = noticed.kinds
         told.append(noticed)
-    if before is not after or heeding:
+    if moved or heeding:
         kinds: list[SeenKind] = []
         for kind, known in zip(KINDS, seen.kinds, strict=True):
             carried = known.noticed(heard.now_ms) if kind in heeding else known
-            if before is not after:
+            if moved:
                 carried, events = happened(kind, carried, fed)
                 told += events
             kinds.append(carried)
         seen = Seen(tuple(kinds))
-    told += _of_the_rest(fed)
+    if notes or not isinstance(heard, i.NoticeHeard):  # most of a storm is neither
+        told += _of_the_rest(fed, notes)
     return seen, tuple(told)
 
 
@@ -125,15 +130,16 @@ def _of_listen(fed: Fed, at: dict[str, int]) -> Iterator[Event]:
     )
 
 
-def _noticed(heard: i.NoticeHeard, fed: Fed) -> ev.Noticed:
-    kinds = tuple(_heeding(fed, heard.channel))
+def _noticed(heard: i.NoticeHeard, fed: Fed, notes: list[e.Note]) -> ev.Noticed:
+    fault = next((note.rule for note in notes if note.rule in _ON_TAGS), None) if notes else None
+    kinds = () if fault in _UNBELIEVED else _heeding(fed, heard.channel, notes)
     return ev.Noticed(
         at_ms=heard.now_ms,
         epoch=fed.after.link.epoch,
         channel=heard.channel,
         serial=heard.serial,
         kinds=kinds,
-        fault=_fault(fed),
+        fault=fault,
         merged=bool(kinds) and all(_is_unmoved(fed, kind) for kind in kinds),
     )
 
@@ -142,30 +148,21 @@ def _is_unmoved(fed: Fed, kind: Kind) -> bool:
     return fed.before is fed.after or fed.before.catalog(kind) is fed.after.catalog(kind)
 
 
-def _fault(fed: Fed) -> str | None:
-    return next((note.rule for note in _notes(fed) if note.rule in _ON_TAGS), None)
-
-
-def _notes(fed: Fed) -> list[e.Note]:
-    effects = fed.effects
-    return [effect for effect in effects if isinstance(effect, e.Note)] if effects else []
-
-
-def _heeding(fed: Fed, channel: Channel) -> Iterator[Kind]:
+def _heeding(fed: Fed, channel: Channel, notes: list[e.Note]) -> tuple[Kind, ...]:
     """The kinds that the law let hear of a notice and that were promised one."""
-    if _fault(fed) in _UNBELIEVED:
-        return
-    unpromised = {note.values[0] for note in _notes(fed) if note.rule == "CAP-19"}
-    for catalog in fed.after.catalogs:
-        kind, walk = catalog.kind, catalog.walk
-        if CHANNEL_OF[kind] is not channel or kind.value in unpromised:
-            continue
+    unpromised = [note.values[0] for note in notes if note.rule == "CAP-19"]
+    heeding: list[Kind] = []
+    for kind in _KINDS_OF[channel]:
+        catalog = fed.after.catalog(kind)
+        walk = catalog.walk
         doubted = catalog.doubt is not None or (walk is not None and walk.spoiled)
-        if doubted and catalog.phase not in (Phase.DISCONNECTED, Phase.UNSUPPORTED):
-            yield kind
+        idle = catalog.phase in (Phase.DISCONNECTED, Phase.UNSUPPORTED)
+        if doubted and not idle and kind.value not in unpromised:
+            heeding.append(kind)
+    return tuple(heeding)
 
 
-def _of_the_rest(fed: Fed) -> Iterator[Event]:
+def _of_the_rest(fed: Fed, notes: list[e.Note]) -> Iterator[Event]:
     """Adoption, updates of resources, and notes. Those on the tag of a notice are told with it."""
     heard, at = fed.heard, {"at_ms": fed.heard.now_ms, "epoch": fed.after.link.epoch}
     match heard:
@@ -185,7 +182,7 @@ def _of_the_rest(fed: Fed) -> Iterator[Event]:
         case _:
             pass
     noticed = isinstance(heard, i.NoticeHeard)
-    for note in _notes(fed):
+    for note in notes:
         if not (noticed and note.rule in _ON_TAGS):
             yield ev.Noted(
                 **at,

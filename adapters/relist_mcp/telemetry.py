@@ -118,6 +118,8 @@ class Telemetry:
     The providers are the global ones unless given.
     """
 
+    __slots__ = ("__weakref__", "_core", "_identity", "_offset_ms", "_spans", "_to", "_tracer")
+
     def __init__(
         self,
         core: Relist,
@@ -139,7 +141,8 @@ class Telemetry:
         self._offset_ms = fed.heard.now_ms - monotonic() * 1000
         for event in told:
             self._measure(event)
-            self._trace(event)
+            if isinstance(event, ev.OfKind):
+                self._trace(event)
 
     # --- metrics ----------------------------------------------------------------------------------
 
@@ -195,9 +198,9 @@ class Telemetry:
 
     def _with(self, about: Attributes | dict[str, str]) -> Attributes:
         """These attributes, and to which server: by where we were told to find it."""
-        link, address = self._core.session.link, self._identity().address
-        common: Attributes = {"network.transport": _TRANSPORT[link.wire]}
-        if address and link.wire is Wire.HTTP:
+        wire = self._core.session.link.wire
+        common: Attributes = {"network.transport": _TRANSPORT[wire]}
+        if wire is Wire.HTTP and (address := self._identity().address):
             common["server.address"] = address
         return {**about, **common}
 
@@ -213,16 +216,16 @@ class Telemetry:
 
     # --- spans ------------------------------------------------------------------------------------
 
-    def _trace(self, event: Event) -> None:
+    def _trace(self, event: ev.OfKind) -> None:
         match event:
             case ev.WalkBegan():
                 about = {**self._of_page(event.kind), **self._said()}
                 about |= {"relist.kind": event.kind.value, "relist.cause": event.cause.value}
                 about |= {"relist.epoch": event.epoch, "relist.notices": event.notices}
                 name = f"relist.walk {event.kind.value}"
-                self._spans[event.kind] = self._tracer.start_span(
-                    name, _ROOT, SpanKind.INTERNAL, about
-                )
+                begun = self._tracer.start_span(name, _ROOT, SpanKind.INTERNAL, about)
+                if begun.is_recording():  # else nobody looks at it
+                    self._spans[event.kind] = begun
             case ev.PageListed() if (span := self._spans.get(event.kind)) is not None:
                 span.add_event("relist.page", {"page": event.number, "entries": event.entries})
             case ev.Published() if (span := self._spans.get(event.kind)) is not None:

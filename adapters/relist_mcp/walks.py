@@ -33,7 +33,10 @@ _FAILED = {
 
 @attrs.frozen
 class SeenKind:
-    """Of one kind: the open walk's beginning, and the notices that no list has answered yet."""
+    """Of one kind: the open walk's beginning, and the notices that no list has answered yet.
+
+    Of an ended walk nothing is kept, so that idle kinds share one value.
+    """
 
     cause: Cause = Cause.FIRST
     began_at_ms: int = 0
@@ -45,6 +48,19 @@ class SeenKind:
         """The same after one more notice."""
         first_ms = at_ms if self.noticed_at_ms is None else self.noticed_at_ms
         return SeenKind(self.cause, self.began_at_ms, self.asked_at_ms, first_ms, self.notices + 1)
+
+    def answered(self) -> "SeenKind":
+        """The same once no notice waits for an answer."""
+        return attrs.evolve(self, noticed_at_ms=None, notices=0)
+
+    def ended(self) -> "SeenKind":
+        """What is kept once the walk has ended."""
+        if not self.notices:
+            return NOTHING_SEEN
+        return SeenKind(noticed_at_ms=self.noticed_at_ms, notices=self.notices)
+
+
+NOTHING_SEEN = SeenKind()
 
 
 def happened(kind: Kind, known: SeenKind, fed: Fed) -> tuple[SeenKind, list[Event]]:
@@ -89,6 +105,7 @@ class _Look:
         self._published_and_doubted()
         if walk is not None and ended:
             self._ended(walk)
+            self.known = self.known.ended()
         self._parked(before.pacing.parked, after.pacing.parked)
         if after.walk is not None and (walk is None or ended):
             self._began(after.walk)
@@ -121,7 +138,7 @@ class _Look:
                     self._published(effect)
                 case e.Withdraw():
                     self.told.append(ev.Withdrawn(**self._at))
-                    self.known = SeenKind()
+                    self.known = self.known.answered()
                 case e.DoubtList():
                     self.told.append(ev.Doubted(**self._at, doubt=effect.doubt))
 
@@ -131,7 +148,7 @@ class _Look:
         if effect.snapshot.clean:  # all notices there were came before its walk
             if noticed_at_ms is not None:
                 lag_ms = self._heard.now_ms - noticed_at_ms
-            self.known = attrs.evolve(self.known, noticed_at_ms=None, notices=0)
+            self.known = self.known.answered()
         self.told.append(
             ev.Published(
                 **self._at,

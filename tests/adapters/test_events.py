@@ -295,6 +295,20 @@ def test_an_abandoned_walk_says_what_went(
     assert (ended.outcome, ended.reason) == (Outcome.ABANDONED, reason)
 
 
+@rule("OBS-03")
+def test_a_walk_that_ends_with_its_list_withdrawn_says_why_and_when_it_began() -> None:
+    teller = listed()
+    teller.now_ms += 1_000
+    teller.refresh()
+    began = teller.of(ev.WalkBegan)[-1]
+    teller.now_ms += 50
+    teller.hear(i.CredentialsChanged("B", teller.now_ms))
+    assert [event.kind for event in teller.of(ev.Withdrawn)] == [TOOLS]
+    ended = teller.of(ev.WalkEnded)[-1]
+    assert (ended.cause, ended.began_at_ms) == (Cause.REFRESH, began.at_ms)
+    assert ended.duration_ms == 50
+
+
 def test_a_walk_of_what_is_no_longer_declared_is_abandoned() -> None:
     teller = _first()
     teller.now_ms += 10**7  # what was offered is out of date; the walk has not been looked at
@@ -410,6 +424,7 @@ def test_a_notice_that_was_never_promised_is_heeded_by_nobody() -> None:
     note = e.Note("CAP-19", "list_changed was not declared", ("tools",))
     _, told = fold(teller.seen, Fed(heard, legacy, legacy, (note,)))
     assert [event.kinds for event in told if isinstance(event, ev.Noticed)] == [()]
+    assert [event.rule for event in told if isinstance(event, ev.Noted)] == ["CAP-19"]
 
 
 def test_lag_is_counted_from_the_first_notice_that_no_list_has_answered() -> None:
