@@ -8,8 +8,7 @@ task that nobody owns. Nobody waits for anything else between two sleeps: the ot
 
 import heapq
 import math
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
 
 import anyio
@@ -22,10 +21,12 @@ _SLACK = 16  # outdated times that are kept before the heap is made anew
 
 
 class Sleeper:
-    """Somebody who sleeps again and again, in one task. Made by ``sleeper``."""
+    """Somebody who sleeps again and again, in one task."""
 
-    def __init__(self, alarm: "_Alarm") -> None:
-        self._alarm = alarm
+    __slots__ = ("_alarm", "due_at_ms", "wake")
+
+    def __init__(self) -> None:
+        self._alarm = _alarm()
         self.wake = anyio.Event()
         self.due_at_ms: int | None = None
 
@@ -35,14 +36,18 @@ class Sleeper:
         It says what wakes it: an event, and a time (None: never). It may be woken for no reason.
         """
         alarm = self._alarm
-        going = True
-        while going:
-            if alarm.leader is self:
-                with alarm.mind():  # left when somebody is due, else it holds over many steps
+        alarm.join(self)
+        try:
+            going = True
+            while going:
+                if alarm.leader is self:
+                    with alarm.mind():  # left when somebody is due, else it holds over many steps
+                        going = await self._go_on(step)
+                    alarm.ring()
+                else:
                     going = await self._go_on(step)
-                alarm.ring()
-            else:
-                going = await self._go_on(step)
+        finally:
+            alarm.leave(self)
 
     async def _go_on(self, step: Step) -> bool:
         """Whether there is more to do, once who leads has changed."""
@@ -55,21 +60,6 @@ class Sleeper:
             alarm.set(self, until_ms)
             await self.wake.wait()
         return True
-
-
-@contextmanager
-def sleeper() -> Generator[Sleeper]:
-    """Somebody who sleeps in this block, on the event loop that runs it."""
-    alarm = _ALARM.get(None)
-    if alarm is None:
-        alarm = _Alarm()
-        _ALARM.set(alarm)
-    made = Sleeper(alarm)
-    alarm.join(made)
-    try:
-        yield made
-    finally:
-        alarm.leave(made)
 
 
 class _Alarm:
@@ -140,3 +130,12 @@ class _Alarm:
 
 
 _ALARM: RunVar[_Alarm | None] = RunVar("relist_mcp.alarm", None)
+
+
+def _alarm() -> _Alarm:
+    """That of the event loop that runs."""
+    alarm = _ALARM.get(None)
+    if alarm is None:
+        alarm = _Alarm()
+        _ALARM.set(alarm)
+    return alarm

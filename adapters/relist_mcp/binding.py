@@ -14,7 +14,7 @@ from mcp.shared.dispatcher import CallOptions
 
 from relist import effects as e
 from relist.effects import Effect, RequestEffect
-from relist_mcp.connection import Connection, Host
+from relist_mcp.connection import Connection
 from relist_mcp.credentials import Credentials
 from relist_mcp.handlers import Handlers
 from relist_mcp.identity import NOBODY_YET, Identity, address_of
@@ -146,10 +146,9 @@ class Transports:
         """Its transport has the credentials of the partition that the core is in. Rule: AUTH-12."""
         assert self._tasks is not None
         loop = self._loop
-        host = Host(loop.tell, loop.room, lambda: loop.session.listen)
         partition = loop.session.catalogs[0].standing.partition
         self.connections[epoch] = Connection(
-            epoch, self._target, self._credentials[partition], self._voice, self._handlers, host
+            epoch, self._target, self._credentials[partition], self._voice, self._handlers, loop
         )
         self._tasks.start_soon(self._run, epoch)
 

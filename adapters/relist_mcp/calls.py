@@ -4,9 +4,8 @@ Nothing is awaited between the verdict and the sending, and all that was heard i
 call that was sent is never cancelled because a list changes. Rule: CALL-07, CALL-22.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from attrs import evolve
@@ -69,11 +68,12 @@ class Calls:
 
     def __init__(self, catalogs: "Catalogs", loop: Loop) -> None:
         self._catalogs, self._loop = catalogs, loop
-        self._published: dict[Kind, deque[Snapshot]] = {
-            kind: deque(maxlen=HISTORY_MAX) for kind in Kind
-        }
+        self._published: dict[Kind, tuple[Snapshot, ...]] = {}
         self._asked: dict[Kind, int] = {}  # the newest ticket of a wish for verification
-        self._definition = lru_cache(DEFINITIONS_MAX)(Definition)
+
+    @cached_property
+    def _definition(self) -> Callable[[Item], Definition]:
+        return lru_cache(DEFINITIONS_MAX)(Definition)
 
     def observe(self, fed: Fed) -> None:
         """Remember what was published, so that a call planned on it can be compared.
@@ -82,11 +82,12 @@ class Calls:
         """
         for effect in fed.effects:
             if isinstance(effect, e.Publish):
-                self._published[effect.kind].append(effect.snapshot)
+                lists = (*self._published.get(effect.kind, ()), effect.snapshot)
+                self._published[effect.kind] = lists[-HISTORY_MAX:]
         if isinstance(fed.heard, i.CredentialsChanged):
             for kind, lists in self._published.items():
                 kept = [one for one in lists if _is_for(one, fed.heard.partition)]
-                self._published[kind] = deque(kept, HISTORY_MAX)
+                self._published[kind] = tuple(kept)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], planned: int | None, risk: Risk
@@ -161,7 +162,7 @@ class Calls:
                 f"planned generation {planned} was never published"
                 f" ({kind.value}: newest is {catalog.generation})"
             )
-        for listed in self._published[kind]:
+        for listed in self._published.get(kind, ()):
             if listed.generation == planned:
                 return plan(Adoption(planned, len(listed.items), listed.items, 0), key, risk)
         return Call(key, planned, None, risk)

@@ -6,8 +6,9 @@ The law is in ``relist``, the loop around it in ``loop.py``, what reaches the se
 
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cached_property
+from typing import Any, Self
 
 import anyio
 from mcp import ClientSession
@@ -50,8 +51,8 @@ class Catalogs:
         self._loop = Loop(core, self._perform)
         self._needs = Needs()
         self._counter = Counter()
-        watchers = (self._counter, Log(self._identity), Telemetry(core, self._identity))
-        self._events = Events(*watchers)
+        identity = self._identity
+        self._events = Events(self._counter, Log(identity), Telemetry(core, identity))
         self._loop.observers += [self._needs.observe, self._events]
         self.guard = None if profile is None else Guard(profile)
         if self.guard is not None:
@@ -59,13 +60,10 @@ class Catalogs:
             self._events.watchers.append(self.guard.watch)
         self._binding: Binding | None = None
         self._calls = Calls(self, self._loop)
-        self._contents = ContentCache(self, self._loop, self._calls)
-        self._loop.observers += [self._calls.observe, self._contents.observe]
-        self._views = {kind: View(self, kind, self._loop.moved) for kind in Kind}
+        self._loop.observers.append(self._calls.observe)
 
     @classmethod
-    @asynccontextmanager
-    async def connect(
+    def connect(
         cls,
         target: AnyTarget,
         *,
@@ -74,7 +72,7 @@ class Catalogs:
         handlers: Handlers = NO_HANDLERS,
         observers: Sequence[Observer] = (),
         profile: Pinned | None = None,
-    ) -> AsyncGenerator["Catalogs"]:
+    ) -> AbstractAsyncContextManager["Catalogs"]:
         """Keep the catalogs of ``target`` correct while the block runs; reconnects by itself.
 
         ``target``: see ``target_of``. ``policy`` defaults to ``Policy`` with a random seed.
@@ -86,8 +84,7 @@ class Catalogs:
         catalogs._loop.observers += observers
         voice = Voice(CLIENT_INFO, handlers.capabilities())
         binding = Transports(found, catalogs._loop, voice, handlers, credentials)
-        async with catalogs._live(binding):
-            yield catalogs
+        return catalogs._live(binding)
 
     @classmethod
     @asynccontextmanager
@@ -136,7 +133,7 @@ class Catalogs:
             await binding.close()  # also after a cancellation
 
     @asynccontextmanager
-    async def _live(self, binding: Binding) -> AsyncGenerator[None]:
+    async def _live(self, binding: Binding) -> AsyncGenerator[Self]:
         """Run while the block does; an error of the block comes out as it is."""
         self._binding = binding
         failure: BaseException | None = None
@@ -147,7 +144,7 @@ class Catalogs:
                 self._loop.drain()
                 tasks.start_soon(self._loop.run)
                 try:
-                    yield
+                    yield self
                 except (Exception, KeyboardInterrupt, SystemExit) as error:
                     failure = error
                 await self._close(binding)
@@ -183,25 +180,32 @@ class Catalogs:
         """Whether the block has ended: nothing changes any more."""
         return self._loop.over
 
-    @property
+    @cached_property
+    def _contents(self) -> ContentCache:
+        """Made for who asks first, as are views: most of many catalogs are idle."""
+        contents = ContentCache(self, self._loop, self._calls)
+        self._loop.observers.append(contents.observe)
+        return contents
+
+    @cached_property
     def tools(self) -> View:
         """The tools."""
-        return self._views[Kind.TOOLS]
+        return View(self, Kind.TOOLS, self._loop.moved)
 
-    @property
+    @cached_property
     def prompts(self) -> View:
         """The prompts."""
-        return self._views[Kind.PROMPTS]
+        return View(self, Kind.PROMPTS, self._loop.moved)
 
-    @property
+    @cached_property
     def resources(self) -> View:
         """The resources."""
-        return self._views[Kind.RESOURCES]
+        return View(self, Kind.RESOURCES, self._loop.moved)
 
-    @property
+    @cached_property
     def templates(self) -> View:
         """The resource templates."""
-        return self._views[Kind.TEMPLATES]
+        return View(self, Kind.TEMPLATES, self._loop.moved)
 
     def read(self, kind: Kind) -> Reading:
         """What is known now: free, no traffic."""

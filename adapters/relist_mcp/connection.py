@@ -1,10 +1,10 @@
 """One epoch's transport: opened, written to, heard, closed. It decides nothing."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import anyio
-from attrs import frozen
 from mcp.client.session import ClientSession
 from mcp_types import JSONRPCMessage, JSONRPCNotification
 
@@ -30,17 +30,19 @@ CLOSE_GRACE_S = 3.0
 OUTBOX_MAX = 256  # frames that wait to be written; a peer that takes none of them is gone
 
 
-@frozen
-class Host:
-    """What a connection needs of the loop that owns it.
+class Host(Protocol):
+    """What a connection needs of the loop that owns it."""
 
-    ``tell`` takes what is heard, in order; ``room`` waits until the loop has caught up; ``listen``
-    is the state of the channel for notices.
-    """
+    def tell(self, heard: SessionInput) -> object:
+        """Take what is heard, in order."""
 
-    tell: Callable[[SessionInput], object]
-    room: Callable[[], Awaitable[None]]
-    listen: Callable[[], Listen]
+    async def room(self) -> None:
+        """Wait until what was told has been fed."""
+
+    @property
+    def listen(self) -> Listen:
+        """The state of the channel for notices."""
+        ...
 
 
 class Connection:
@@ -75,6 +77,10 @@ class Connection:
         modern = self._target.wire is Wire.HTTP and self._voice.era is Era.MODERN
         return unusable_over_http(kind, entry) if modern else None
 
+    def _takes_arrays(self) -> bool:
+        """Whether the version in force has arrays of messages. Rule: LIFE-10."""
+        return self._voice.version == ARRAYS_VERSION
+
     @property
     def server(self) -> Identity:
         """What the server of this epoch says of itself."""
@@ -97,7 +103,7 @@ class Connection:
         async with self._target.open(self, self._credentials) as (read, write):
             tap = Tap(
                 *(read, write, self._on_frame, self._host.room, self._lose),
-                takes_arrays=lambda: self._voice.version == ARRAYS_VERSION,
+                takes_arrays=self._takes_arrays,
             )
             async with self._handlers.session(tap) as self.sdk_session:
                 self.tap = tap
@@ -132,7 +138,7 @@ class Connection:
         self._send(self._voice.initialized())
         if self._target.wire is Wire.HTTP and not self._in_session:
             failure = Failure("no stream without a session")
-            self._tell(i.PushEnded(self._host.listen().serial, failure, now_ms()))
+            self._tell(i.PushEnded(self._host.listen.serial, failure, now_ms()))
 
     def close(self) -> None:
         """End in good order within a grace, so that a legacy session can be given back."""
@@ -198,13 +204,13 @@ class Connection:
 
     def on_stream_opened(self) -> None:
         """Whatever was declared is carried from now on. See ``Ears``."""
-        listen = self._host.listen()
+        listen = self._host.listen
         self._tell(i.PushOpened(listen.serial, listen.topics, now_ms()))
 
     def on_stream_ended(self, status: int | None) -> None:
         """Nothing is carried any more. See ``Ears``."""
         failure = None if status is None else Failure("no stream", None, status)
-        self._tell(i.PushEnded(self._host.listen().serial, failure, now_ms()))
+        self._tell(i.PushEnded(self._host.listen.serial, failure, now_ms()))
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:

@@ -35,12 +35,12 @@ class _Read:
 
 
 class ContentCache:
-    """The contents of the resources of one ``Catalogs``."""
+    """The contents of the resources of one ``Catalogs``, from when they are first asked for."""
 
     def __init__(self, catalogs: "Catalogs", loop: Loop, calls: Calls) -> None:
         self._catalogs, self._loop, self._calls = catalogs, loop, calls
         self._contents: Contents = {}
-        self._reads: set[_Read] = set()
+        self._reads: list[_Read] = []
         self._wanted: frozenset[str] = frozenset()
         self._count = 0
         self._news: dict[str, int] = {}  # by URI, which change was its last; in order
@@ -55,11 +55,11 @@ class ContentCache:
         if held is not None:
             return _result(json.loads(held.body))
         reading = _Read(uri)
-        self._reads.add(reading)
+        self._reads.append(reading)
         try:
             raw, by_retry = await self._calls.read_resource(uri)
         finally:
-            self._reads.discard(reading)
+            self._reads.remove(reading)
         result = _result(raw)
         if not reading.spoiled:
             self._keep(uri, raw, partition, by_retry)

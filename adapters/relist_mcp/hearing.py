@@ -83,6 +83,8 @@ def unusable_over_http(kind: Kind, entry: Mapping[str, object]) -> str | None:
 class Hearing:
     """What one transport says, as inputs. Remembers which request each id belongs to."""
 
+    __slots__ = ("_asked", "_exchanges", "_exclude", "_given_up", "notes", "server")
+
     def __init__(self, exclude: Exclude = use_all) -> None:
         self._exclude = exclude
         self._asked: dict[WireId, RequestEffect] = {}

@@ -37,6 +37,8 @@ Fields = dict[str, Any]
 class Log:
     """A watcher that logs. ``identity`` says who the server is now; ``number`` is unique here."""
 
+    __slots__ = ("_identity", "number")
+
     def __init__(self, identity: Callable[[], Identity]) -> None:
         self.number = next(_numbers)
         self._identity = identity

@@ -5,8 +5,8 @@ to see what happened (logs, metrics, recordings, caches) observes: called after 
 concurrently. An observer must not raise: it has no say in what happens.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -15,7 +15,8 @@ from relist.core import Relist
 from relist.effects import Effect
 from relist.inputs import SessionInput
 from relist.session import Session
-from relist_mcp.alarm import sleeper
+from relist.values import Listen
+from relist_mcp.alarm import Sleeper
 from relist_mcp.exchange import now_ms
 
 INBOX_MAX = 1024  # inputs that wait to be fed; beyond it, transports wait
@@ -56,6 +57,11 @@ class Loop:
         return self.core.session
 
     @property
+    def listen(self) -> Listen:
+        """The state of the channel for notices."""
+        return self.session.listen
+
+    @property
     def waiting(self) -> int:
         """How many inputs have been told and not fed yet."""
         return len(self._inbox)
@@ -83,10 +89,9 @@ class Loop:
         while self.waiting >= INBOX_MAX:
             await self.moved()
 
-    async def run(self) -> None:
+    def run(self) -> Coroutine[Any, Any, None]:
         """Go on until cancelled."""
-        with sleeper() as asleep:
-            await asleep.repeat(self._step)
+        return Sleeper().repeat(self._step)
 
     def _step(self) -> tuple[anyio.Event, int | None]:
         """Feed what there is. Returns what is waited for: an event, and a time."""

@@ -32,6 +32,8 @@ class Frame(NamedTuple):
 class Voice:
     """Who speaks, and how: the client's identity and capabilities, the era and version in force."""
 
+    __slots__ = ("_capabilities", "_client_info", "_era", "_version")
+
     def __init__(self, client_info: dict[str, Any], capabilities: dict[str, Any]) -> None:
         self._client_info = client_info
         self._capabilities = capabilities

@@ -30,9 +30,9 @@ from relist.values import (
     Phase,
     Scope,
 )
-from relist_mcp.events import Cause, Outcome, WalkEnded
+from relist_mcp.events import Cause, Outcome
 from relist_mcp.identity import Identity
-from relist_mcp.tally import KindTally, Tally
+from relist_mcp.tally import KindTally, Tally, Walked
 
 
 @frozen
@@ -151,7 +151,7 @@ def status(
             _from(listen.due_at_ms, now_ms),
         ),
         tuple(
-            _of_kind(session, catalog, counted.kinds[catalog.kind], policy, now_ms)
+            _of_kind(session, catalog, counted.of(catalog.kind), policy, now_ms)
             for catalog in session.catalogs
         ),
         counted.late,
@@ -194,7 +194,7 @@ def _next_walk_ms(catalog: Catalog, policy: Policy) -> int | None:
     return None if catalog.phase in WALKING else catalog.pacing.due_at_ms
 
 
-def _last(ended: WalkEnded, now_ms: int) -> LastWalk:
+def _last(ended: Walked, now_ms: int) -> LastWalk:
     return LastWalk(
         ended.cause,
         ended.outcome,

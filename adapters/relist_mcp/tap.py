@@ -31,6 +31,8 @@ class _Watched:
     ``takes_arrays``: whether one item may hold several messages by now.
     """
 
+    __slots__ = ("_apart", "_inner", "_on_end", "_on_frame", "_room", "_takes_arrays")
+
     def __init__(
         self,
         inner: ReadStream[SessionMessage | Exception],

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relist_mcp import Catalogs
-from relist_mcp.alarm import _ALARM, _SLACK, sleeper
+from relist_mcp.alarm import _ALARM, _SLACK, Sleeper
 from relist_mcp.exchange import moment_s, now_ms
 from support.live import policy, serve
 from support.loops import everywhere, run_virtually, virtually
@@ -66,8 +66,8 @@ class Clocks:
             self.wakes[name] = anyio.Event()
             return self.wakes[name], None if times[0] is None else self.begun_ms + times[0]
 
-        with self.scopes[name], sleeper() as asleep:
-            await asleep.repeat(step)
+        with self.scopes[name]:
+            await Sleeper().repeat(step)
 
 
 @asynccontextmanager
@@ -135,8 +135,7 @@ async def test_a_time_in_the_past_is_reached_at_once() -> None:
                 return None
             return anyio.Event(), until_ms
 
-        with sleeper() as asleep:
-            await asleep.repeat(step)
+        await Sleeper().repeat(step)
         await anyio.sleep(1)
         assert made.woken == [("late", 500), ("leader", 1_000)]
 
@@ -166,8 +165,7 @@ async def test_the_same_time_is_reached_again_and_again() -> None:
         assert now_ms() == until_ms - (0 if number else 10)
         return None if number == 3 else (anyio.Event(), until_ms)
 
-    with sleeper() as asleep:
-        await asleep.repeat(step)
+    await Sleeper().repeat(step)
 
 
 @pytest.mark.parametrize("gone", [["a"], ["a", "b"], ["b"], ["a", "b", "c"], ["d", "a"]])
@@ -206,12 +204,15 @@ async def test_who_is_woken_by_somebody_else_sleeps_on_as_before() -> None:
 @virtually
 async def test_times_that_move_leave_nothing_behind() -> None:
     """A catalog moves its time with each step; what is outdated is dropped, or counted once."""
-    with sleeper() as asleep, sleeper():
-        alarm = asleep._alarm
-        for number in range(1_000):
-            alarm.set(asleep, 1_000_000 if number % 2 else 1_000 + number)
-            assert len(alarm._times) <= 2 * 2 + _SLACK
-        alarm.set(asleep, None)
+    asleep, beside = Sleeper(), Sleeper()
+    alarm = asleep._alarm
+    alarm.join(asleep)
+    alarm.join(beside)
+    for number in range(1_000):
+        alarm.set(asleep, 1_000_000 if number % 2 else 1_000 + number)
+        assert len(alarm._times) <= 2 * 2 + _SLACK
+    alarm.leave(asleep)
+    alarm.leave(beside)
 
 
 SCHEDULE = st.lists(

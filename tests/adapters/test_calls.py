@@ -29,6 +29,7 @@ from relist_mcp import (
     UnusableSchema,
     Unverifiable,
 )
+from relist_mcp.calls import HISTORY_MAX
 from relist_mcp.exchange import now_ms
 from support.brain import LEGACY, MODERN, Frame, error_of, tool
 from support.calls import CALL, SECRET, methods, refused, typed
@@ -94,6 +95,20 @@ async def test_a_change_of_another_tool_is_no_obstacle(era: str) -> None:
         assert (await catalogs.tools.refresh()).snapshot is not None
         await catalogs.call_tool("a", {}, planned=1)
         error = await refused(catalogs.call_tool("b", {}, planned=1))
+    assert isinstance(error, ChangedSincePlanned)
+    assert brain.count(CALL) == 1
+
+
+@virtually
+async def test_what_was_planned_on_a_list_of_long_ago_is_planned_anew() -> None:
+    brain, pipe = serve(MODERN, "a", "b")
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        await catalogs.idle()
+        for number in range(HISTORY_MAX):
+            brain.lists["tools"][1] = tool("b", description=f"{number}")
+            await catalogs.tools.refresh()
+        await catalogs.call_tool("a", {}, planned=2)
+        error = await refused(catalogs.call_tool("a", {}, planned=1))
     assert isinstance(error, ChangedSincePlanned)
     assert brain.count(CALL) == 1
 

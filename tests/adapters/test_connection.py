@@ -11,7 +11,7 @@ from relist import effects as e
 from relist import inputs as i
 from relist.inputs import SessionInput
 from relist.values import Carrier, Channel, Era, Kind, Listen, ListenPhase
-from relist_mcp.connection import OUTBOX_MAX, Connection, Host
+from relist_mcp.connection import OUTBOX_MAX, Connection
 from relist_mcp.credentials import NOBODY
 from relist_mcp.exchange import Exchange
 from relist_mcp.handlers import NO_HANDLERS
@@ -26,14 +26,26 @@ TOOLS = frozenset({Channel.TOOLS})
 LISTEN = Listen(ListenPhase.ASKED, Carrier.STREAM, TOOLS, frozenset(), 7, None, None, None, 0, None)
 
 
+class Owner:
+    """The loop that owns a connection, as far as it is needed."""
+
+    listen = LISTEN
+
+    def __init__(self, told: list[SessionInput]) -> None:
+        self.tell = told.append
+
+    async def room(self) -> None:
+        """There always is."""
+        await anyio.lowlevel.checkpoint()
+
+
 @asynccontextmanager
 async def connection(
     server: Pipe | Web, told: list[SessionInput], version: str = LEGACY
 ) -> AsyncGenerator[Connection]:
     voice = Voice({"name": "test", "version": "1"}, {})
     voice.settle(Era.LEGACY if version == LEGACY else Era.MODERN, version)
-    host = Host(told.append, anyio.lowlevel.checkpoint, lambda: LISTEN)
-    it = Connection(3, server.target, NOBODY, voice, NO_HANDLERS, host)
+    it = Connection(3, server.target, NOBODY, voice, NO_HANDLERS, Owner(told))
     yield it
     it.close()
     await it.run()

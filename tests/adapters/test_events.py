@@ -28,7 +28,7 @@ from relist_mcp import events as ev
 from relist_mcp.events import Cause, Event, Outcome
 from relist_mcp.fold import Seen, fold
 from relist_mcp.loop import Fed
-from relist_mcp.tally import Tally, tally
+from relist_mcp.tally import Tally, Walked, tally
 from support.one import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -572,12 +572,16 @@ def test_events_are_counted() -> None:
     teller.lose()
     teller.wait()
     counted = tally(Tally(), teller.told)
-    tools = counted.kinds[TOOLS]
+    tools = counted.of(TOOLS)
     assert (tools.notices, tools.merged) == (2, 1)
     assert tools.walks == {Outcome.CHANGED: 2, Outcome.FAILED: 1}
-    assert tools.last == teller.of(ev.WalkEnded)[-1]
+    last = teller.of(ev.WalkEnded)[-1]
+    assert tools.last == Walked(
+        *(last.at_ms, last.cause, last.outcome, last.reason),
+        *(last.pages, last.entries, last.duration_ms),
+    )
     assert (counted.reconnects, counted.late) == (1, 1)
-    assert counted.kinds[Kind.PROMPTS] == Tally().kinds[Kind.PROMPTS]
+    assert counted.of(Kind.PROMPTS) == Tally().of(Kind.PROMPTS)
 
 
 # --- whole sessions -------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ async def test_only_what_changed_is_read_again() -> None:
         await catalogs.idle()
         after = tools.parsed(tools.read())
         assert [entry["name"] for entry in after] == names(tools.read()) == ["c", "b", "d", "a"]
+        assert catalogs.tools.parsed(catalogs.tools.read()) is after  # whoever asks
         assert after[0] is before[2]
         assert after[3] is before[0]
         assert after[1] == tool("b", title="B")
