@@ -256,6 +256,11 @@ class Attached:
         """See ``Binding``. Where it is, is the owner's to know."""
         return NOBODY_YET if self._hold is None else self._hold.server
 
+    @property
+    def instructions(self) -> str | None:
+        """See ``Binding``."""
+        return None if self._hold is None else self._hold.seam.session.instructions
+
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """See ``Binding``."""
         self._tasks = tasks

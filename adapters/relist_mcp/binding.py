@@ -35,6 +35,11 @@ class Binding(Protocol):
         """Who is at the other end now, as far as that is known."""
         ...
 
+    @property
+    def instructions(self) -> str | None:
+        """The instructions of the server at the other end; None if it gives none."""
+        ...
+
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """From now on whatever runs may run in these tasks."""
 
@@ -84,6 +89,12 @@ class Transports:
         if said is not self._said:  # asked for with each event, and hardly ever another
             self._said, self._server = said, evolve(said, address=self._address)
         return self._server
+
+    @property
+    def instructions(self) -> str | None:
+        """See ``Binding``."""
+        current = self._current()
+        return None if current is None else current.instructions
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """See ``Binding``."""

@@ -54,7 +54,7 @@ class Catalogs:
         identity = self._identity
         self._events = Events(self._counter, Log(identity), Telemetry(core, identity))
         self._loop.observers += [self._needs.observe, self._events]
-        self.guard = None if profile is None else Guard(profile)
+        self.guard = None if profile is None else Guard(profile, lambda: self._binding)
         if self.guard is not None:
             self._loop.observers.append(self.guard.observe)
             self._events.watchers.append(self.guard.watch)

@@ -86,6 +86,11 @@ class Connection:
         """What the server of this epoch says of itself."""
         return self._hearing.server
 
+    @property
+    def instructions(self) -> str | None:
+        """How to use it, as it says."""
+        return self._hearing.instructions
+
     async def run(self) -> None:
         """Open the transport, then send what is queued, until it ends or is closed."""
         try:

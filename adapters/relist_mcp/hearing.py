@@ -32,7 +32,7 @@ from relist.requests import (
 )
 from relist.values import Failure, Kind
 from relist_mcp.exchange import Exchange, WireId
-from relist_mcp.identity import NOBODY_YET, identity_in
+from relist_mcp.identity import NOBODY_YET, identity_in, instructions_in
 
 _HeardT = TypeVar("_HeardT")
 
@@ -83,7 +83,7 @@ def unusable_over_http(kind: Kind, entry: Mapping[str, object]) -> str | None:
 class Hearing:
     """What one transport says, as inputs. Remembers which request each id belongs to."""
 
-    __slots__ = ("_asked", "_exchanges", "_exclude", "_given_up", "notes", "server")
+    __slots__ = ("_asked", "_exchanges", "_exclude", "_given_up", "instructions", "notes", "server")
 
     def __init__(self, exclude: Exclude = use_all) -> None:
         self._exclude = exclude
@@ -92,6 +92,7 @@ class Hearing:
         self._exchanges: dict[WireId, Exchange] = {}
         self.notes: list[Note] = []
         self.server = NOBODY_YET
+        self.instructions: str | None = None
 
     def expect(self, effect: RequestEffect) -> str:
         """A request is about to be sent; returns its id."""
@@ -137,6 +138,7 @@ class Hearing:
                     return None
                 if isinstance(effect, RequestDiscover | RequestInitialize):
                     self.server = identity_in(message.result)
+                    self.instructions = instructions_in(message.result)
                 return answered(effect, message.result, canonical, now_ms, self._exclude)
             case JSONRPCError(id=wire_id) if wire_id is not None:
                 effect, exchange = self._forget(wire_id)

@@ -53,6 +53,12 @@ def identity_in(result: Mapping[str, Any]) -> Identity:
     return Identity("", plain(said.get("name")), plain(said.get("version")))
 
 
+def instructions_in(result: Mapping[str, Any]) -> str | None:
+    """How to use the server, as it says itself: a text for models, never logged."""
+    said = result.get("instructions")
+    return said if isinstance(said, str) else None
+
+
 def address_of(target: Target) -> str:
     """Where a target is, without what may be secret: no path, no query, no user, no argument."""
     match target:

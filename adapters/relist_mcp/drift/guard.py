@@ -5,6 +5,7 @@ what an agent is handed, and what the gate lets through. Whatever goes wrong wit
 nothing. Rule: DRIFT-21, DRIFT-33, DRIFT-46.
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from attrs import field, frozen
 from mcp import UriTemplate
 
 from relist import effects as e
+from relist import inputs as i
 from relist.drift.inputs import InventoryTaken, LedgerInput, ObservationFailed
 from relist.drift.ledger import Ledger, LedgerStep, standing
 from relist.drift.policy import chosen
@@ -21,17 +23,19 @@ from relist.drift.review import reviews
 from relist.drift.values import (
     CapabilityId,
     CapabilityRef,
+    Definition,
     Publication,
     Review,
     Rule,
     ServerIdentity,
+    Subject,
     Why,
 )
 from relist.errors import RelistError
 from relist.session import Session
-from relist.values import Item, Items, Kind, Snapshot
+from relist.values import Item, Items, Kind, LinkPhase, Snapshot
 from relist_mcp.drift import schemas
-from relist_mcp.drift.definitions import SUBJECTS, Effect, Reader, without_meta
+from relist_mcp.drift.definitions import SUBJECTS, Effect, Reader, definition_of, without_meta
 from relist_mcp.events import Outcome, WalkEnded
 from relist_mcp.fold import Told
 from relist_mcp.loop import Fed
@@ -39,6 +43,7 @@ from relist_mcp.refusals import Withheld
 
 logger = logging.getLogger("relist_mcp")
 
+_OFFERS = (i.InitializeAnswered, i.DiscoverAnswered)
 _PUBLISHED = (Outcome.CHANGED, Outcome.CHECKED)
 
 
@@ -56,6 +61,15 @@ class Keeper(Protocol):
 
     def changed(self) -> bool:
         """Take in what others wrote; whether there was anything."""
+        ...
+
+
+class Speaking(Protocol):
+    """What of a binding says how its server is to be used."""
+
+    @property
+    def instructions(self) -> str | None:
+        """Its instructions, if it gives any."""
         ...
 
 
@@ -79,14 +93,19 @@ class Pinned:
 class Guard:
     """The surface of one consumer of one ``Catalogs``."""
 
-    def __init__(self, pinned: Pinned) -> None:
-        self._pinned = pinned
+    def __init__(self, pinned: Pinned, binding: Callable[[], Speaking | None]) -> None:
+        self._pinned, self._binding = pinned, binding
         self._readers = {kind: Reader(pinned.server.id, kind, pinned.effect) for kind in Kind}
 
     # --- what is observed -------------------------------------------------------------------------
 
     def observe(self, fed: Fed) -> None:
-        """See ``loop.Observer``: each list that is published is told to the ledger."""
+        """See ``loop.Observer``: each list that is published is told to the ledger.
+
+        So is what the server says about its use, whenever it says what it offers.
+        """
+        if isinstance(fed.heard, _OFFERS) and fed.after.link.phase is LinkPhase.LIVE:
+            self._tell(self._said())
         for effect in fed.effects:
             if isinstance(effect, e.Publish):
                 self._tell(self._inventory(effect.kind, effect.snapshot))
@@ -103,6 +122,26 @@ class Guard:
         pinned = self._pinned
         reader = self._readers[kind]
         return reader.inventory(pinned.server, snapshot, pinned.partition, pinned.wall_ms())
+
+    def _said(self) -> InventoryTaken:
+        """Its instructions, as an inventory of one or none. Rule: DRIFT-26."""
+        pinned, now = self._pinned, self._instructions_now()
+        offered = {} if now is None else {now.ref.key: now}
+        at_ms, subject = pinned.wall_ms(), Subject.INSTRUCTIONS
+        return InventoryTaken(
+            pinned.server, subject, offered, frozenset(), True, pinned.partition, at_ms
+        )
+
+    def _instructions(self) -> str | None:
+        binding = self._binding()
+        return None if binding is None else binding.instructions
+
+    def _instructions_now(self) -> Definition | None:
+        said = self._instructions()
+        if said is None:
+            return None
+        ref = CapabilityRef(self._pinned.server.id, Subject.INSTRUCTIONS, "")
+        return definition_of(ref, json.dumps({"instructions": said}).encode())
 
     def _tell(self, heard: LedgerInput) -> None:
         try:
@@ -135,6 +174,14 @@ class Guard:
         """Exactly this definition: a newer list may not be in the ledger yet. Rule: DRIFT-08."""
         shown = standing(ledger, self._pinned.consumer, self._ref(kind, item.key))
         return isinstance(shown, CapabilityId) and shown == self._readers[kind].one(item).id
+
+    def instructions(self) -> str | None:
+        """What the server says about its use, if the consumer may see it."""
+        ledger, now = self._ledger(), self._instructions_now()
+        if ledger is None or now is None:
+            return None
+        shown = standing(ledger, self._pinned.consumer, now.ref)
+        return self._instructions() if shown == now.id else None
 
     def publication(self) -> Publication | None:
         """The consumer's publication; None if there is none, or the ledger cannot be had."""
