@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, SIGTERM, getsignal
@@ -12,11 +13,20 @@ import anyio
 import attrs
 from rich.console import Console
 
-from relist_conformance.driver import Driver, Limits, parse_command
-from relist_conformance.errors import ConformanceError, DriverError, must_be_writable, quoted
+from relist_conformance.baseline import (
+    NOTHING_KNOWN,
+    Applied,
+    Entry,
+    apply,
+    load_baseline,
+    without_known,
+)
+from relist_conformance.driver import Driver, Hello, Limits, parse_command
+from relist_conformance.errors import ConformanceError, DriverError, quoted
 from relist_conformance.play import Played, Stage, open_stage, play
 from relist_conformance.progress import Progress
-from relist_conformance.report.data import Timing, as_json
+from relist_conformance.report.data import Timing, report_of
+from relist_conformance.report.files import Wanted
 from relist_conformance.report.table import SHOWN, print_report
 from relist_conformance.runner import (
     Cell,
@@ -32,6 +42,7 @@ from relist_conformance.script import Case, load_cases
 if TYPE_CHECKING:
     from relist_conformance.cli import CheckOptions
 
+_PATHS = ("files", "cases", "baseline")
 REFERENCE_DRIVER = (sys.executable, "-m", "relist_conformance.drivers.reference")
 
 
@@ -52,16 +63,18 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
     Progress goes to ``err``. Raises ``ConformanceError`` (one line) where nothing can be judged.
     """
     began = time.monotonic()
+    cases = all_cases(options.cases)
     cells = select_cells(
-        all_cases(options.cases),
+        cases,
         patterns=options.patterns,
         revisions=options.revisions,
         transports=options.transports,
         profile=options.profile,
     )
     argv = REFERENCE_DRIVER if options.driver is None else parse_command(options.driver)
-    if options.json is not None:
-        must_be_writable(options.json)
+    wanted = Wanted(options.files)
+    wanted.check()
+    baseline = None if options.baseline is None else load_baseline(options.baseline)
     limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
     starting = time.monotonic()
     async with (
@@ -78,15 +91,31 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
                 finished=lambda result: progress.finished(_told(result)),
             )
     timing = Timing((time.monotonic() - began) * 1000, (started - starting) * 1000)
+    applied = _held_against(baseline, driver.hello, results, {case.id for case in cases})
     who = f"{driver.hello.name} {driver.hello.version}"
-    print_report(out, results, f"{who}, profile {options.profile}")
+    print_report(out, results, f"{who}, profile {options.profile}", applied)
     err.print(
         f"{timing.total_ms / 1000:.1f} s, {timing.driver_start_ms / 1000:.1f} s of it to start"
     )
-    if options.json is not None:
-        chosen = attrs.asdict(options, filter=lambda field, _: field.name not in ("json", "cases"))
-        options.json.write_text(as_json(results, driver.hello, timing, chosen), encoding="utf-8")
-    return exit_code(results, strict=options.strict)
+    if wanted.paths:
+        # Of the options, paths of this machine are nobody's business.
+        told = attrs.asdict(options, filter=lambda field, _: field.name not in _PATHS)
+        wanted.write(
+            [report_of(results, driver.hello, timing, told, applied.known, applied.faults)]
+        )
+    code = exit_code(without_known(results, applied.known), strict=options.strict)
+    return 1 if applied.faults and code in (0, 3) else code
+
+
+def _held_against(
+    baseline: Sequence[Entry] | None,
+    hello: Hello,
+    results: Sequence[Result],
+    cases: Collection[str],
+) -> Applied:
+    if baseline is None:
+        return NOTHING_KNOWN
+    return apply(baseline, hello.name, results, cases, datetime.now(UTC).date())
 
 
 async def run_until_interrupted(run: Callable[[], Awaitable[int]]) -> int | None:

@@ -7,6 +7,7 @@ pass or warn, 1 fail, 2 the harness or its input is wrong, 3 inconclusive, 130 i
 """
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,15 @@ from relist_conformance.commands import console_of, one_line_errors
 from relist_conformance.drift.commands import register
 from relist_conformance.errors import ConformanceError, quoted
 from relist_conformance.live_commands import replay, watch
+from relist_conformance.report_command import (
+    BaselineFile,
+    Html,
+    Junit,
+    Markdown,
+    Sarif,
+    chosen,
+    report,
+)
 
 if TYPE_CHECKING:
     from relist_conformance.script import Case
@@ -38,7 +48,8 @@ app = typer.Typer(
 
 @attrs.frozen
 class CheckOptions:
-    """The options of one ``relist check``, already checked. ``driver`` None is the reference."""
+    """The options of one ``relist check``, already checked. ``driver`` None is the reference;
+    ``files`` are those to write, by option."""
 
     driver: str | None
     patterns: tuple[str, ...]
@@ -46,7 +57,8 @@ class CheckOptions:
     transports: tuple[str, ...]
     profile: str
     cases: Path | None
-    json: Path | None
+    files: Mapping[str, Path]
+    baseline: Path | None
     strict: bool
     port: int
     jobs: int
@@ -121,6 +133,11 @@ def check(
     profile: _Profile = "relist",
     cases: _Cases = None,
     json: _Json = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
+    markdown: Markdown = None,
+    html: Html = None,
+    baseline: BaselineFile = None,
     strict: _Strict = False,
     port: _Port = 0,
     jobs: _Jobs = 4,
@@ -136,7 +153,8 @@ def check(
             transports=_among("--transport", transport, TRANSPORTS),
             profile=_among("--profile", [profile], PROFILES)[0],
             cases=cases,
-            json=json,
+            files=chosen(json=json, junit=junit, sarif=sarif, markdown=markdown, html=html),
+            baseline=baseline,
             strict=strict,
             port=port,
             jobs=jobs,
@@ -201,6 +219,7 @@ def explore(
         raise typer.Exit(run_explore(entries, console_of(), err, scenes_max=scenes_max, json=json))
 
 
+app.command()(report)
 app.command()(watch)
 app.command()(replay)
 register(app)

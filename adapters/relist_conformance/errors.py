@@ -45,9 +45,9 @@ def plain(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
     )
 
 
-def must_be_writable(path: Path) -> None:
-    """Find out before the run, not after it, that the JSON file cannot be written."""
+def must_be_writable(path: Path, what: str = "JSON file") -> None:
+    """Find out before the run, not after it, that a file cannot be written."""
     try:
         path.touch()
     except OSError as error:
-        raise ConformanceError(f"JSON file {quoted(str(path))}: {error.strerror}") from None
+        raise ConformanceError(f"{what} {quoted(str(path))}: {error.strerror}") from None

@@ -2,15 +2,20 @@
 
 from typing import Any
 
+import attrs
 import yaml
 
 from relist.check.history import Event
 from relist.check.judge import Finding
 from relist_conformance.driver import Hello
+from relist_conformance.report.data import Timing, report_of
+from relist_conformance.report.model import Report
 from relist_conformance.runner import Cell, Observed, Result, Word
 from relist_conformance.script import Case, parse_case
 
 HOSTILE = "[bold red]\x1b[2J\u202e\nsecond line [/nope]"
+MARKUP = f"</script></title><img src=x onerror=alert(1)>'\"|`*]]>{{{{7*7}}}}\ud800\uffff{HOSTILE}"
+HUGE = f"{MARKUP}{'very much ' * 100_000}"
 
 
 def made_case(**changed: Any) -> Case:
@@ -65,3 +70,41 @@ def made_result(
         findings = (Finding("MADE-01", word, f"the client offered {HOSTILE}", (2, 7)),)
     observed = Observed(word, reason, findings, history, 1.25)
     return Result(Cell(case or made_case(), transport, revision), observed, 1, 12.5)
+
+
+def made_report(*results: Result, **changed: Any) -> Report:
+    """What a run with these results comes to."""
+    fields: dict[str, Any] = {
+        "hello": made_hello(),
+        "timing": Timing(1000.0, 250.0),
+        "options": {"jobs": 4, "strict": False},
+        **changed,
+    }
+    return report_of(results, **fields)
+
+
+def hostile_report() -> Report:
+    """A client that puts markup, control characters and a megabyte wherever it can."""
+    answer = {"items": [{"name": HUGE, "description": MARKUP}] * 40, "state": HUGE}
+    history = (
+        Event(0, 0, "truth", data={"pages": {"tools": [[MARKUP, HUGE], ["b@1"]]}}),
+        Event(1, 4, "open", MARKUP, data={"channel_kind": MARKUP}),
+        Event(2, 5, "in", "c1", data={"malformed": HUGE}),
+        Event(3, 6, "in", "c1", {"jsonrpc": "2.0", "id": HUGE, "method": HUGE, "params": {}}),
+        Event(4, 7, "out", "c1", {"id": HUGE, "result": {"tools": [{"name": MARKUP}, 3]}}),
+        Event(5, 8, "out", "c1", {"id": 1, "error": {"code": MARKUP}}),
+        Event(6, 9, "answer", data={"op": "need", "kind": "tools", "ok": answer}),
+        Event(7, 9, "answer", data={"op": MARKUP, "error": HUGE}),
+        Event(8, 9, "note", data={"changed": [MARKUP]}),
+        Event(9, 10, "mark", data={"name": MARKUP}),
+    )
+    (usual,) = made_result("fail").observed.findings
+    finding = attrs.evolve(usual, text=HUGE, witness=tuple(range(10)))
+    case = made_case(title=MARKUP[:60].replace("\ud800", ""), text="text </script> of a case")
+    found = Result(
+        Cell(case, "http", "2026-07-28"), Observed("fail", "", (finding,), history), 1, 2
+    )
+    odd = made_result("harness", reason=HUGE)
+    hello = made_hello(name=f"{MARKUP}{'n' * 150}", version=MARKUP)
+    known = {("tools:made-up", "http", "2026-07-28", "MADE-01"): MARKUP}
+    return made_report(found, odd, hello=hello, known=known, faults=(HUGE,))

@@ -7,9 +7,9 @@ import attrs
 import pytest
 from rich.console import Console
 
-from conformance.made import HOSTILE, made_case, made_hello, made_result
+from conformance.made import HOSTILE, made_case, made_report, made_result
 from relist_conformance.errors import ConformanceError
-from relist_conformance.report.data import Timing, as_json
+from relist_conformance.report.data import as_json
 from relist_conformance.report.explain import print_explanation, print_list
 from relist_conformance.report.table import print_report
 from relist_conformance.runner import Result
@@ -85,24 +85,24 @@ def test_a_peer_cannot_write_on_the_terminal(terminal: bool) -> None:
 
 
 def test_json_holds_all_and_round_trips() -> None:
-    results = [made_result("pass"), made_result("fail", "http")]
-    document = json.loads(as_json(results, made_hello(), Timing(1000.0, 250.0), {"jobs": 4}))
+    document = json.loads(as_json(made_report(made_result("pass"), made_result("fail", "http"))))
     assert document["summary"]["fail"] == 1
-    assert document["options"] == {"jobs": 4}
+    assert document["options"] == {"jobs": 4, "strict": False}
     assert document["timing"]["driver_start_ms"] == 250
     assert document["timing"]["client_start_ms"]["sum"] == 80
     passed, failed = document["results"]
     assert passed["verdict"] == "pass"
-    assert "history" not in passed
+    assert passed["history"] == []
     assert failed["findings"][0]["rule"] == "MADE-01"
     assert failed["history"][2]["message"]["method"] == HOSTILE
-    assert failed["strength"] == "SHOULD"
+    assert document["cases"]["tools:made-up"]["judged"]["2025-11-25"] == ["MADE-01"]
+    assert document["rules"] == {}  # nobody knows MADE-01
 
 
 def test_json_of_a_run_that_never_connected() -> None:
     result = made_result("harness", reason="no channel")
     bare = attrs.evolve(result, observed=attrs.evolve(result.observed, history=(), lag_ms=None))
-    document = json.loads(as_json([bare], made_hello(), Timing(1.0, 1.0), {}))
+    document = json.loads(as_json(made_report(bare)))
     assert document["results"][0]["client_start_ms"] is None
     assert document["results"][0]["reason"] == "no channel"
 

@@ -40,6 +40,9 @@ def test_the_wheel_holds_the_four_packages_with_types_and_data(built: Path) -> N
         for path in (ROOT / "specs" / "relist_specs").rglob(f"*.{suffix}")
     }
     assert "relist_specs/requirements.yaml" in data
+    assert {f"relist_conformance/report/page.{end}" for end in ("html.j2", "css", "js")} <= set(
+        names
+    )
     assert data <= set(names)
 
 

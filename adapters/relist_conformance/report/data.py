@@ -1,17 +1,31 @@
-"""The result of a run as JSON: verdicts, findings with their histories, and where the time went."""
+"""The result of a run as JSON, and back: verdicts, findings, histories, and where the time went.
+
+The format is ``relist_specs/schemas/result.schema.json``; what is read is held to it.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import attrs
+import jsonschema_rs
 
 import relist
+from relist.check.history import Event
+from relist.messages import is_list
+from relist_conformance.baseline import Key, key_of
 from relist_conformance.driver import Hello
-from relist_conformance.report.table import SHOWN
+from relist_conformance.errors import ConformanceError, plain, quoted
+from relist_conformance.report.model import CaseInfo, CellResult, Found, Report, Requirement
+from relist_conformance.report.requirements import requirements
 from relist_conformance.runner import Result
+from relist_conformance.script import Case, Source
 
-FORMAT = 1
+FORMAT = 2
+_MAX_BYTES = 256 * 1024 * 1024
 
 
 @attrs.frozen
@@ -22,20 +36,48 @@ class Timing:
     driver_start_ms: float
 
 
-def as_json(
-    results: Sequence[Result], hello: Hello, timing: Timing, options: Mapping[str, Any]
-) -> str:
-    """The whole run as one JSON document; a history is included for each cell that did not pass."""
-    document = {
-        "format": FORMAT,
-        "relist": relist.__version__,
-        "options": options,
-        "driver": attrs.asdict(hello),
-        "summary": {word: sum(result.word == word for result in results) for word in SHOWN},
-        "timing": _timing(results, timing),
-        "results": [_result(result) for result in results],
+def report_of(
+    results: Sequence[Result],
+    hello: Hello,
+    timing: Timing,
+    options: Mapping[str, Any],
+    known: Mapping[Key, str] | None = None,
+    faults: Sequence[str] = (),
+) -> Report:
+    """The whole run. ``known``: what a baseline excuses, and why; ``faults``: what is wrong in it.
+
+    A history is included for each cell that did not pass.
+    """
+    cases = {result.cell.case.id: case_info(result.cell.case) for result in results}
+    return Report(
+        relist=relist.__version__,
+        options=options,
+        driver=hello,
+        timing=_timing(results, timing),
+        rules=requirements({rule for case in cases.values() for rule in _rules(case)}),
+        cases=cases,
+        results=tuple(_result(result, known or {}) for result in results),
+        faults=tuple(faults),
+    )
+
+
+def _rules(case: CaseInfo) -> set[str]:
+    return {*case.rules, *(rule for judged in case.judged.values() for rule in judged)}
+
+
+def case_info(case: Case) -> CaseInfo:
+    """What reports tell of a case."""
+    judged = {
+        revision: tuple(dict.fromkeys(one.rule[revision] for one in case.expect))
+        for revision in case.revisions
     }
-    return json.dumps(document, indent=2, default=str) + "\n"
+    return CaseInfo(
+        *(case.id, case.title, case.text, case.profile, case.rules),
+        judged=judged,
+        strength=case.strength,
+        severity=case.severity,
+        sources=case.source,
+    )
 
 
 def _timing(results: Sequence[Result], timing: Timing) -> dict[str, Any]:
@@ -65,28 +107,104 @@ def client_start_ms(result: Result) -> int | None:
     return None if asked is None or opened is None else opened - asked
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: Result, known: Mapping[Key, str]) -> CellResult:
     cell, observed = result.cell, result.observed
-    document: dict[str, Any] = {
-        "case": cell.case.id,
-        "transport": cell.transport,
-        "revision": cell.revision,
-        "verdict": observed.word,
-        "plays": result.plays,
-        "elapsed_ms": round(result.elapsed_ms),
-        "client_start_ms": client_start_ms(result),
-        "lag_ms": observed.lag_ms,
+    findings = tuple(
+        Found(
+            **attrs.asdict(finding),
+            known=known.get(key_of(result, finding), ""),
+        )
+        for finding in observed.findings
+    )
+    return CellResult(
+        *(cell.case.id, cell.transport, cell.revision, observed.word, result.plays),
+        elapsed_ms=round(result.elapsed_ms),
+        client_start_ms=client_start_ms(result),
+        lag_ms=observed.lag_ms,
+        reason=observed.reason,
+        findings=findings,
+        history=() if observed.word == "pass" else tuple(observed.history),
+    )
+
+
+# --- to JSON and back -----------------------------------------------------------------------------
+
+
+def as_json(report: Report) -> str:
+    """The report as one JSON document."""
+    plainly = attrs.asdict(report)
+    del plainly["faults"]
+    document = {
+        "format": FORMAT,
+        **plainly,
+        "summary": report.summary,
+        "baseline_faults": report.faults,
     }
-    if observed.reason:
-        document["reason"] = observed.reason
-    if observed.word != "pass":
-        document |= {
-            "title": cell.case.title,
-            "rules": cell.case.rules,
-            "strength": cell.case.strength.get(cell.revision),
-            "profile": cell.case.profile,
-            "source": [attrs.asdict(source) for source in cell.case.source],
-            "findings": [attrs.asdict(finding) for finding in observed.findings],
-            "history": [attrs.asdict(event) for event in observed.history],
-        }
-    return document
+    return json.dumps(document, indent=1, default=str) + "\n"
+
+
+def read_report(path: Path) -> Report:
+    """Read what ``as_json`` wrote. Raises ``ConformanceError``, one line, for anything else."""
+    where = f"result file {quoted(str(path))}"
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ConformanceError(f"{where} is longer than {_MAX_BYTES} bytes")
+        raw = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConformanceError(f"{where}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ConformanceError(f"{where} is not JSON") from None
+    for wrong in _validator().iter_errors(raw):
+        at = "/".join(map(str, wrong.instance_path))
+        raise ConformanceError(f"{where}: {plain(at) or 'the document'}: {plain(wrong.message)}")
+    report = _report(raw)
+    for result in report.results:
+        if result.case not in report.cases:
+            raise ConformanceError(f"{where}: nothing is told of the case {quoted(result.case)}")
+    return report
+
+
+@cache
+def _validator() -> jsonschema_rs.Draft202012Validator:
+    schema = files("relist_specs") / "schemas" / "result.schema.json"
+    return jsonschema_rs.Draft202012Validator(json.loads(schema.read_bytes()))
+
+
+def _report(raw: Mapping[str, Any]) -> Report:
+    """The values in a document that the schema has let pass."""
+    hello = {name: _frozen(value) for name, value in raw["driver"].items()}
+    return Report(
+        relist=raw["relist"],
+        options=raw["options"],
+        driver=Hello(**hello),
+        timing=raw["timing"],
+        rules={name: Requirement(**_with_sources(rule)) for name, rule in raw["rules"].items()},
+        cases={name: _case_of(case) for name, case in raw["cases"].items()},
+        results=tuple(_result_of(result) for result in raw["results"]),
+        faults=tuple(raw["baseline_faults"]),
+    )
+
+
+def _case_of(raw: Mapping[str, Any]) -> CaseInfo:
+    judged = {revision: tuple(rules) for revision, rules in raw["judged"].items()}
+    changed: dict[str, Any] = {"judged": judged, "rules": tuple(raw["rules"])}
+    return CaseInfo(**(_with_sources(raw) | changed))
+
+
+def _result_of(raw: Mapping[str, Any]) -> CellResult:
+    findings = tuple(
+        Found(**{name: _frozen(value) for name, value in found.items()})
+        for found in raw["findings"]
+    )
+    history = tuple(Event(**event) for event in raw["history"])
+    changed: dict[str, Any] = {"findings": findings, "history": history}
+    return CellResult(**{**raw, **changed})
+
+
+def _with_sources(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {**raw, "sources": tuple(Source(**source) for source in raw["sources"])}
+
+
+def _frozen(value: Any) -> Any:
+    """A list of JSON as a tuple, and all else as it is."""
+    return tuple(value) if is_list(value) else value

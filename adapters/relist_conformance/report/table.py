@@ -1,6 +1,7 @@
 """The table of verdicts, and below it what there is to know about each cell that did not pass."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from relist.check.history import Event
+from relist_conformance.baseline import NOTHING_KNOWN, Applied, key_of
 from relist_conformance.errors import plain
+from relist_conformance.report.model import Report
 from relist_conformance.runner import Result, Word
 from relist_conformance.script import Case
 
@@ -29,7 +32,9 @@ _MAX_WITNESSES = 4
 _MAX_MESSAGE = 160
 
 
-def print_report(console: Console, results: Sequence[Result], title: str) -> None:
+def print_report(
+    console: Console, results: Sequence[Result], title: str, baseline: Applied = NOTHING_KNOWN
+) -> None:
     """Print table, details and summary. Equal verdicts give an equal table and summary."""
     console.print(Text(plain(title), "bold"))
     console.print(_table(results))
@@ -38,7 +43,33 @@ def print_report(console: Console, results: Sequence[Result], title: str) -> Non
             console.print()
             _print_case(console, case, of_case)
     console.print()
+    _print_baseline(console, results, baseline)
     console.print(summary(results))
+
+
+def _print_baseline(console: Console, results: Sequence[Result], baseline: Applied) -> None:
+    """What is known already, and what is wrong with the list of it."""
+    counts = Counter(
+        (result.cell.case.id, finding.rule, baseline.known[key])
+        for result in results
+        for finding in result.observed.findings
+        if (key := key_of(result, finding)) in baseline.known
+    )
+    for (case, rule, reason), count in counts.items():
+        told = f"known: {case}, {rule} ({count}): {plain(reason, _MAX_TEXT)}"
+        console.print(Text(told, "dim"), soft_wrap=True)
+    for fault in baseline.faults:
+        console.print(Text(f"baseline: {plain(fault, _MAX_TEXT)}", "bold red"), soft_wrap=True)
+
+
+def counted(report: Report) -> Text:
+    """The client of a report, and its verdicts counted, in one line."""
+    line = Text(f"{plain(report.client)}: ")
+    for word, (shown, style) in SHOWN.items():
+        if count := report.summary[word]:
+            line.append(f"{count} ").append(shown, style).append(" ")
+    line.rstrip()
+    return line
 
 
 def summary(results: Sequence[Result]) -> Text:

@@ -10,10 +10,23 @@ from typing import Any, Literal, cast
 from attrs import field, frozen
 
 EventKind = Literal[
-    "open", "close", "in", "out", "status", "cut", "ask", "answer", "step", "mark", "fence", "note"
+    "open",
+    "close",
+    "in",
+    "out",
+    "status",
+    "cut",
+    "ask",
+    "answer",
+    "step",
+    "mark",
+    "fence",
+    "note",
+    "truth",
 ]
 """``in`` and ``out`` are JSON-RPC messages from and to the client, ``ask`` and ``answer`` the
-driver's; ``status`` is an HTTP answer without a message; the others are the referee's own."""
+driver's; ``status`` is an HTTP answer without a message; ``truth`` is what the catalogs are from
+then on (``pages`` by kind, ``principal`` whose); the others are the referee's own."""
 
 LIST_METHODS: Mapping[str, str] = {
     "tools": "tools/list",
