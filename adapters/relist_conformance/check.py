@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from relist_conformance.baseline import (
 )
 from relist_conformance.driver import Driver, Hello, Limits, parse_command
 from relist_conformance.errors import ConformanceError, DriverError, quoted
+from relist_conformance.official import OfficialDriver
 from relist_conformance.play import Played, Stage, open_stage, play
 from relist_conformance.progress import Progress
 from relist_conformance.report.data import Timing, report_of
@@ -71,14 +73,13 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
         transports=options.transports,
         profile=options.profile,
     )
-    argv = REFERENCE_DRIVER if options.driver is None else parse_command(options.driver)
+    subject = _subject(options)
     wanted = Wanted(options.files)
     wanted.check()
     baseline = None if options.baseline is None else load_baseline(options.baseline)
-    limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
     starting = time.monotonic()
     async with (
-        Driver.start(argv, limits) as driver,
+        subject as driver,
         open_stage(options.port) as stage,
     ):
         started = time.monotonic()
@@ -86,7 +87,7 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
             results = await play_cells(
                 cells,
                 driver.hello,
-                partial(_play, driver, stage, options.patience_ms),
+                partial(play_on, driver, stage, options.patience_ms),
                 at_once=options.jobs,
                 finished=lambda result: progress.finished(_told(result)),
             )
@@ -97,6 +98,8 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
     err.print(
         f"{timing.total_ms / 1000:.1f} s, {timing.driver_start_ms / 1000:.1f} s of it to start"
     )
+    if isinstance(driver, OfficialDriver) and driver.failed:
+        err.print(f"the command failed in {driver.failed} plays; the last: {driver.last_failure}")
     if wanted.paths:
         # Of the options, paths of this machine are nobody's business.
         told = attrs.asdict(options, filter=lambda field, _: field.name not in _PATHS)
@@ -116,6 +119,16 @@ def _held_against(
     if baseline is None:
         return NOTHING_KNOWN
     return apply(baseline, hello.name, results, cases, datetime.now(UTC).date())
+
+
+def _subject(options: "CheckOptions") -> AbstractAsyncContextManager[Driver | OfficialDriver]:
+    """What is judged, not yet started."""
+    if options.command is not None:
+        parse_command(options.command)  # only to refuse what no shell would take either
+        return OfficialDriver.start(options.command, options.scenario)
+    argv = REFERENCE_DRIVER if options.driver is None else parse_command(options.driver)
+    limits = Limits(min(Limits().hello_s, options.driver_timeout_s), options.driver_timeout_s)
+    return Driver.start(argv, limits)
 
 
 async def run_until_interrupted(run: Callable[[], Awaitable[int]]) -> int | None:
@@ -140,7 +153,10 @@ async def run_until_interrupted(run: Callable[[], Awaitable[int]]) -> int | None
     return code
 
 
-async def _play(driver: Driver, stage: Stage, patience_ms: int, cell: Cell) -> Observed:
+async def play_on(
+    driver: Driver | OfficialDriver, stage: Stage, patience_ms: int, cell: Cell
+) -> Observed:
+    """Play one cell. Raises ``DriverError`` when the driver is of no more use after it."""
     played = await play(
         cell.case, cell.revision, cell.transport, driver, patience_ms=patience_ms, stage=stage
     )

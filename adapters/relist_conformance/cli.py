@@ -52,6 +52,8 @@ class CheckOptions:
     ``files`` are those to write, by option."""
 
     driver: str | None
+    command: str | None
+    scenario: str
     patterns: tuple[str, ...]
     revisions: tuple[str, ...]
     transports: tuple[str, ...]
@@ -84,6 +86,18 @@ def _relist(
 _Driver = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="The driver of the client to judge [the reference]."),
+]
+_Command = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="Instead of a driver: a client of the official suite, started for each play with "
+        "the server's URL as its last argument, and judged by what the server sees.",
+    ),
+]
+_Scenario = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="What --command is told to do; initialize only lists."),
 ]
 _Patterns = Annotated[
     list[str] | None, typer.Option(metavar="GLOB", help="Only cases whose id matches.")
@@ -127,6 +141,8 @@ _ScenesMax = Annotated[
 @app.command()
 def check(
     driver: _Driver = None,
+    command: _Command = None,
+    scenario: _Scenario = "tools_call",
     case: _Patterns = None,
     revision: _Revisions = None,
     transport: _Transports = None,
@@ -146,8 +162,14 @@ def check(
 ) -> None:
     """Play all cases against a client and judge it. Without options: the reference client."""
     with one_line_errors():
+        if driver is not None and command is not None:
+            raise ConformanceError("--driver and --command exclude each other")
+        if command is not None and transport is None:
+            transport = ["http"]  # all that the official suite has
         options = CheckOptions(
             driver=driver,
+            command=command,
+            scenario=scenario,
             patterns=tuple(case or ()),
             revisions=_among("--revision", revision, REVISIONS),
             transports=_among("--transport", transport, TRANSPORTS),
@@ -161,19 +183,7 @@ def check(
             patience_ms=patience,
             driver_timeout_s=driver_timeout,
         )
-        import anyio
-
-        from relist_conformance.check import run_check, run_until_interrupted
-
-        # A driver that dies is reported in our words; asyncio's about its pipe only confuse.
-        logging.getLogger("asyncio").setLevel(logging.ERROR)
-        code = anyio.run(
-            run_until_interrupted,
-            partial(run_check, options, console_of(), console_of(stderr=True)),
-        )
-        if code is None:
-            raise KeyboardInterrupt
-        raise typer.Exit(code)
+        raise typer.Exit(_run(options))
 
 
 @app.command("list")
@@ -220,6 +230,26 @@ def explore(
 
 
 app.command()(report)
+
+
+@app.command()
+def new_driver(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.")] = Path(),
+    lang: Annotated[
+        str, typer.Option(metavar="LANGUAGE", help="python or typescript (for Node).")
+    ] = "python",
+) -> None:
+    """Write a commented driver to begin with."""
+    with one_line_errors():
+        from relist_conformance.new_driver import write_driver
+
+        files = write_driver(lang, folder)
+        for file in files:
+            typer.echo(f"wrote {file}")
+        runs = "python" if lang == "python" else "node"
+        typer.echo(f'next: relist check --driver "{runs} {files[0]}"')
+
+
 app.command()(watch)
 app.command()(replay)
 register(app)
@@ -228,6 +258,20 @@ register(app)
 def main() -> None:
     """The entry point of the ``relist`` command."""
     app()
+
+
+def _run(options: CheckOptions) -> int:
+    import anyio
+
+    from relist_conformance.check import run_check, run_until_interrupted
+
+    # A driver that dies is reported in our words; asyncio's about its pipe only confuse.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    run = partial(run_check, options, console_of(), console_of(stderr=True))
+    code = anyio.run(run_until_interrupted, run)
+    if code is None:
+        raise KeyboardInterrupt
+    return code
 
 
 def _load(folder: Path | None) -> "tuple[Case, ...]":

@@ -80,8 +80,7 @@ class Driver:
         self._sending = anyio.Lock()
         self._next_id = 1
         self._waiting: dict[int, tuple[anyio.Event, list[Mapping[str, Any]]]] = {}
-        self._stderr_tail = b""
-        self._stderr_ended = anyio.Event()
+        self._stderr_tail = StderrTail()
         self._broken: str | None = None
         self.hello = Hello("", "", "wire", (), (), (), ())
 
@@ -94,13 +93,13 @@ class Driver:
 
         Raises ``DriverError`` (one line) when it does not start or does not speak the contract.
         """
-        process = await _open(argv)
+        process = await open_group(argv, f"driver {quoted(shlex.join(argv))}")
         driver = cls(process, argv, limits or Limits())
         failure: Exception | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(driver._read_replies)
-                tasks.start_soon(driver._read_stderr)
+                tasks.start_soon(driver._stderr_tail.read, driver._stderr)
                 try:
                     driver.hello = await driver._say_hello()
                     yield driver
@@ -221,7 +220,7 @@ class Driver:
         # wrote last on stderr may arrive after its exit is known.
         with anyio.move_on_after(self._limits.stop_s):
             await self._process.wait()
-            await self._stderr_ended.wait()
+            await self._stderr_tail.ended.wait()
         code = self._process.returncode
         if code is None:
             how = "closed its stdout"
@@ -229,14 +228,8 @@ class Driver:
             how = f"was ended by signal {-code}"
         else:
             how = f"exited with code {code}"
-        last = self._stderr_tail.decode(errors="replace").strip().rpartition("\n")[2]
+        last = self._stderr_tail.last_line
         self._break(how + (f"; its last line on stderr: {quoted(last)}" if last else ""))
-
-    async def _read_stderr(self) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for chunk in self._stderr:
-                self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
-        self._stderr_ended.set()
 
     def _break(self, reason: str) -> None:
         """Give the driver up: the first reason stays, and everybody who waits is told."""
@@ -251,23 +244,58 @@ class Driver:
             with anyio.move_on_after(self._limits.stop_s):
                 await self._process.wait()
         # The leader may be gone while something it started is not: the group is always ended.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.aclose()
+        await end_group(self._process)
 
 
-async def _open(argv: Sequence[str]) -> anyio.abc.Process:
+async def open_group(
+    argv: Sequence[str],
+    called: str,
+    *,
+    stdin: int = PIPE,
+    stdout: int = PIPE,
+    env: Mapping[str, str] | None = None,
+) -> anyio.abc.Process:
+    """Start a program as the leader of a process group of its own; its stderr is a pipe.
+
+    ``called`` is how a message names it. Raises ``DriverError`` when it does not start.
+    """
     # Shielded: cancelled half-way, the process would be killed but not what it started.
     with anyio.CancelScope(shield=True):
         try:
             return await anyio.open_process(
-                list(argv), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+                list(argv), stdin=stdin, stdout=stdout, stderr=PIPE, env=env, start_new_session=True
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            command = quoted(shlex.join(argv))
-            raise DriverError(f"driver {command} does not start: {why}") from None
+            raise DriverError(f"{called} does not start: {why}") from None
     raise AssertionError("nobody cancels this scope")
+
+
+async def end_group(process: anyio.abc.Process) -> None:
+    """End a whole process group at once; its leader may be gone already."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.aclose()
+
+
+class StderrTail:
+    """The end of what a program wrote to its stderr, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.ended = anyio.Event()
+        self._bytes = b""
+
+    async def read(self, stream: anyio.abc.ByteReceiveStream) -> None:
+        """Read to the end."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in stream:
+                self._bytes = (self._bytes + chunk)[-_STDERR_TAIL_BYTES:]
+        self.ended.set()
+
+    @property
+    def last_line(self) -> str:
+        """The last line that is not empty, which is not safe to print."""
+        return self._bytes.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def _hello(said: Mapping[str, Any]) -> Hello:

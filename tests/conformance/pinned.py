@@ -1,0 +1,32 @@
+"""Runs a driver through the cases, for tests that pin its verdicts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+COLUMNS = (
+    ("stdio", "2025-11-25"),
+    ("stdio", "2026-07-28"),
+    ("http", "2025-11-25"),
+    ("http", "2026-07-28"),
+)
+SHOWN = {"not_applicable": "n/a", "untestable": "-"}
+
+
+def verdicts(command: str, file: Path) -> dict[str, str]:
+    """The verdicts on a driver, one text of four words for each case."""
+    relist = (sys.executable, "-m", "relist_conformance.cli")
+    done = subprocess.run(
+        (*relist, "check", "--driver", command, "-j", "16", "--json", str(file)),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for result in json.loads(file.read_text())["results"]:
+        word = SHOWN.get(result["verdict"], result["verdict"])
+        found.setdefault(result["case"], {})[result["transport"], result["revision"]] = word
+    return {case: " ".join(words[column] for column in COLUMNS) for case, words in found.items()}
