@@ -43,6 +43,9 @@ def test_the_wheel_holds_the_four_packages_with_types_and_data(built: Path) -> N
     assert {f"relist_conformance/report/page.{end}" for end in ("html.j2", "css", "js")} <= set(
         names
     )
+    drivers = "relist_conformance/drivers"
+    assert {f"{drivers}/mcp1_client.py", f"{drivers}/node/sdk_v2.mjs"} <= set(names)
+    assert {f"{drivers}/node/contract.mjs", f"{drivers}/node/package.json"} <= set(names)
     assert data <= set(names)
 
 
@@ -98,7 +101,7 @@ def _imported(package: Path) -> set[str]:
     [
         ("model/relist", ()),
         ("adapters/relist_mcp", ("mcp",)),
-        ("adapters/relist_conformance", ("mcp", "conformance", "fastmcp")),
+        ("adapters/relist_conformance", ("mcp", "conformance", "fastmcp", "pytest")),
     ],
 )
 def test_whatever_is_imported_is_declared(package: str, extras: tuple[str, ...]) -> None:
