@@ -227,7 +227,14 @@ def watching(*args: str | Path) -> Iterator["subprocess.Popen[str]"]:
     """The command under way. Whoever waits for what never comes learns of it after a while."""
     command = (*RELIST, "watch", *map(str, args))
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        # A test run in the background of a shell inherits SIGINT as ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    ) as process:
         patience = Timer(PATIENCE_S, process.kill)
         patience.start()
         try:
