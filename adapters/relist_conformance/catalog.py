@@ -1,6 +1,7 @@
 """The lists that the referee serves: pages, versions and cursors of the four kinds."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import frozen
 
@@ -23,47 +24,62 @@ class Catalogs:
     """The current pages of each declared kind, and the pages that old cursors still lead to.
 
     A cursor stays valid and leads on in the version of the list it was minted for, so a walk sees
-    one view. A cursor that the case names leads into the current version. Rule: EMIT-12.
+    one view. A cursor that the case names leads into the current version. A principal without
+    pages of its own sees those of nobody (""). Rule: EMIT-12.
     """
 
     def __init__(self, setup: ServerSetup) -> None:
         self._named = setup.cursors
-        self._first: dict[str, Page] = {}
-        self._by_cursor: dict[tuple[str, str], Page] = {}
+        self._current: dict[tuple[str, str], Pages] = {}
+        self._by_cursor: dict[tuple[str, str, str | None], Page] = {}
         self._version = dict.fromkeys(CAPABILITY, 0)
-        for kind, capability in CAPABILITY.items():
-            if capability in setup.capabilities:
-                self.change(kind, setup.pages.get(kind, ((),)))
+        self.declare(setup.capabilities)
+        for kind in CAPABILITY:
+            self.change(kind, setup.pages.get(kind, ((),)))
+        for principal, pages in setup.principals.items():
+            for kind in pages:
+                self.change(kind, pages[kind], principal)
+
+    def declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Serve what these capabilities declare, and nothing else."""
+        self._declared = {kind for kind, name in CAPABILITY.items() if name in capabilities}
 
     def serves(self, kind: str) -> bool:
         """Whether the kind was declared."""
-        return kind in self._first
+        return kind in self._declared
 
-    def change(self, kind: str, pages: Pages) -> None:
+    def change(self, kind: str, pages: Pages, principal: str = "") -> None:
         """Put new pages in force."""
         self._version[kind] += 1
+        self._current[principal, kind] = pages
         named = self._named.get(kind, ())
         cursors = [self._cursor(kind, number, named) for number in range(1, len(pages))]
-        for number, items in enumerate(pages, start=1):
-            following = cursors[number - 1] if number < len(pages) else None
-            page = Page(number, items, following)
-            if number == 1:
-                self._first[kind] = page
-            else:
-                self._by_cursor[kind, cursors[number - 2]] = page
+        for number, (items, asked, following) in enumerate(
+            zip(pages, [None, *cursors], [*cursors, None], strict=True), start=1
+        ):
+            self._by_cursor[principal, kind, asked] = Page(number, items, following)
 
-    def page(self, kind: str, cursor: str | None) -> Page | None:
+    def page(self, kind: str, cursor: str | None, principal: str = "") -> Page | None:
         """The page a list request asks for; None for a cursor never given out."""
-        return self._first.get(kind) if cursor is None else self._by_cursor.get((kind, cursor))
+        if not self.serves(kind):
+            return None
+        return self._by_cursor.get((self._view(kind, principal), kind, cursor))
 
-    def tools(self) -> tuple[str, ...]:
+    def tools(self, principal: str = "") -> tuple[str, ...]:
         """The names of all tools in force, in list order."""
-        names: list[str] = []
-        page = self._first.get("tools")
-        while page is not None:
-            names += [label.rpartition("@")[0] for label in page.items]
-            page = self.page("tools", page.next_cursor) if page.next_cursor is not None else None
-        return tuple(names)
+        pages = self.truth(principal).get("tools", ())
+        return tuple(label.rpartition("@")[0] for page in pages for label in page)
+
+    def truth(self, principal: str = "") -> dict[str, Pages]:
+        """What the declared kinds hold for this principal."""
+        return {
+            kind: self._current[self._view(kind, principal), kind]
+            for kind in CAPABILITY
+            if self.serves(kind)
+        }
+
+    def _view(self, kind: str, principal: str) -> str:
+        return principal if (principal, kind) in self._current else ""
 
     def _cursor(self, kind: str, after: int, named: tuple[str, ...]) -> str:
         if after <= len(named):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, SIGTERM, getsignal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import attrs
@@ -157,9 +157,8 @@ async def play_on(
     driver: Driver | OfficialDriver, stage: Stage, patience_ms: int, cell: Cell
 ) -> Observed:
     """Play one cell. Raises ``DriverError`` when the driver is of no more use after it."""
-    played = await play(
-        cell.case, cell.revision, cell.transport, driver, patience_ms=patience_ms, stage=stage
-    )
+    how: dict[str, Any] = {"patience_ms": patience_ms, "stage": stage, "ops": driver.hello.ops}
+    played = await play(cell.case, cell.revision, cell.transport, driver, **how)
     if driver.broken is not None:
         raise DriverError(driver.broken)
     return observed(played)
@@ -172,7 +171,7 @@ def observed(played: Played) -> Observed:
     match played.outcome.word:
         case "judged" if verdict is not None:
             word = verdict.word
-        case "not_applicable" | "inconclusive" as word:
+        case "not_applicable" | "untestable" | "inconclusive" as word:
             pass
         case _:
             word = "harness"

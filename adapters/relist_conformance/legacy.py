@@ -3,10 +3,11 @@
 from attrs import define, field
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from relist_conformance import steps as s
 from relist_conformance import wire
 from relist_conformance.history import Recorder
 from relist_conformance.outputs import SSE, Output
-from relist_conformance.rules import Answer, Channel, Refusal, Request
+from relist_conformance.rules import Channel, Granted, Refusal, Request
 from relist_conformance.script import ServerSetup
 from relist_conformance.server import Server
 
@@ -44,13 +45,18 @@ class LegacyServer(Server):
             return "the client opened no stream for notices (HTTP GET)"
         return "the client has no initialized session"
 
-    def notify(self, kind: str) -> None:
-        """One notice for each session, on its newest stream."""
+    def notify(self, kind: str, tag: s.Tag = "right", to: str = "covered") -> None:  # noqa: ARG002
+        """One notice for each session, on its newest stream. There are no tags."""
         message = wire.list_changed(kind)
         wire.check_outgoing(message, self.revision)
         for session in self._sessions.values():
-            if session.ready and session.streams:
+            if session.streams and (session.ready or to == "any"):
                 self._write(session.streams[-1], message)
+        if to == "any":
+            begun = {stream.id for one in self._sessions.values() for stream in one.streams}
+            for channel in list(self._channels.values()):
+                if channel.is_pipe and channel.id not in begun:
+                    self._write(channel, message)
 
     def ping(self) -> str | None:
         """Ping on the newest stream of the newest session."""
@@ -63,14 +69,29 @@ class LegacyServer(Server):
                 return ping_id
         return None
 
-    def cut(self) -> None:
-        """End every channel and forget every session, as a crashed server does."""
-        self._reset(self._channels.values())
-        self._sessions.clear()
+    def cut(self, what: s.What) -> bool:
+        """*connection*: end every channel and forget every session, as a crashed server does."""
+        streams = [stream for one in self._sessions.values() for stream in one.streams]
+        if what == "connection":
+            self._reset(self._channels.values())
+            self._sessions.clear()
+            return True
+        if (not streams and not self._sessions) or any(stream.is_pipe for stream in streams):
+            return False
+        if what == "session":
+            self._sessions.clear()
+            self._recorder.add("note", forgot="sessions")
+            for stream in streams:
+                self._finish(stream)
+            return True
+        self._reset(streams)
+        return bool(streams)
+
+    def end_subscriptions(self, how: s.How) -> bool:  # noqa: ARG002
+        """The era has none."""
+        return False
 
     def _opened(self, channel: Channel) -> None:
-        if channel.kind not in ("get", "delete"):
-            return
         session = self._session(channel)
         if session is None:
             self._close_exchange(channel, 404 if SESSION_HEADER in channel.headers else 400)
@@ -111,23 +132,28 @@ class LegacyServer(Server):
         self.spoken = True
         return None if fault is None else Refusal(wire.INVALID_PARAMS, fault)
 
-    def _own(self, request: Request) -> bool:
+    def _own(self, request: Request) -> wire.Message | Granted | None:
         if request.method != "initialize":
-            return False
+            return None
         channel = request.channel
         self._minted += 1
         session = _Session(channel.id if channel.is_pipe else f"{self.token}{self._minted}")
         self._sessions[session.id] = session
         if channel.is_pipe:
             session.streams.append(channel)
-        result = {
+        return {
             "protocolVersion": self.revision,
             "capabilities": self.setup.capabilities,
-            "serverInfo": wire.SERVER_INFO,
+            "serverInfo": self.setup.server_info,
         }
-        headers = None if channel.is_pipe else {SESSION_HEADER: session.id}
-        self._send(Answer(request, result), headers)
-        return True
+
+    def _headers(self, request: Request) -> wire.Message:
+        if request.method != "initialize" or request.channel.is_pipe:
+            return {}
+        return {SESSION_HEADER: next(reversed(self._sessions))}
+
+    def _acknowledge(self, request: Request, granted: Granted) -> None:
+        raise wire.WireFault(f"acknowledgment of {request.method}: {granted}")
 
     def _notified(self, channel: Channel, message: wire.Message) -> None:
         session = self._session(channel)

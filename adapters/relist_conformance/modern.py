@@ -3,15 +3,17 @@
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import define
 
 from relist.check.history import mapping
+from relist_conformance import steps as s
 from relist_conformance import wire
 from relist_conformance.history import Recorder
 from relist_conformance.outputs import Output
-from relist_conformance.rules import Channel, Refusal, Request
+from relist_conformance.rules import Answer, Channel, Granted, Refusal, Request
 from relist_conformance.script import ServerSetup
 from relist_conformance.server import Server
 
@@ -19,13 +21,22 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class _Subscription:
-    """An acknowledged ``subscriptions/listen``; its id is that of the request, type included."""
+    """A ``subscriptions/listen`` and, once it is acknowledged, the filter fields it was granted."""
 
-    channel: Channel
-    id: object
-    granted: dict[str, Any]
+    request: Request
+    granted: Mapping[str, Any] | None = None
+
+    @property
+    def channel(self) -> Channel:
+        """Where its notices go."""
+        return self.request.channel
+
+    @property
+    def id(self) -> object:
+        """That of the request, type included."""
+        return self.request.id
 
 
 class ModernServer(Server):
@@ -47,24 +58,57 @@ class ModernServer(Server):
         """No such subscription."""
         return f"the client has no acknowledged subscription that covers {kind}"
 
-    def notify(self, kind: str) -> None:
-        """One tagged notice on each subscription that was granted the kind."""
-        for subscription in self._covering(kind):
-            message = wire.list_changed(kind, subscription.id)
+    def notify(self, kind: str, tag: s.Tag = "right", to: str = "covered") -> None:
+        """One notice on each subscription that was granted the kind, or (*any*) on each."""
+        for one in self._covering(kind) if to == "covered" else list(self._subscriptions):
+            told = {
+                "right": one.id,
+                "none": None,
+                "foreign": "relist-foreign",
+                "other_type": wire.other_type(one.id),
+            }[tag]
+            message = wire.list_changed(kind, told)
             wire.check_outgoing(message, self.revision)
-            self._write(subscription.channel, message)
+            self._write(one.channel, message)
 
     def ping(self) -> str | None:
         """The revision has no requests from the server."""
         return None
 
-    def cut(self) -> None:
-        """End the pipes; over HTTP, all streams that stand open."""
-        self._reset(self._channels.values())
+    def cut(self, what: s.What) -> bool:
+        """*connection*: end the pipes; over HTTP, all streams that stand open."""
+        if what == "connection":
+            self._reset(self._channels.values())
+            return True
+        streams = [one.channel for one in self._subscriptions if not one.channel.is_pipe]
+        if what == "streams":
+            self._reset(streams)
+        return what == "streams" and bool(streams)
+
+    def end_subscriptions(self, how: s.How) -> bool:
+        """End them in good order (*result*, *cancelled*), by an error, or without a word."""
+        ending = [one for one in self._subscriptions if how != "closed" or not one.channel.is_pipe]
+        for one in ending:
+            self._subscriptions.remove(one)
+            tagged = {"_meta": {wire.SUBSCRIPTION_ID: one.id}}
+            match how:
+                case "result":
+                    result = self._complete(one.request.method, tagged)
+                    self._send(Answer(one.request, result))
+                case "error":
+                    refusal = Refusal(wire.INTERNAL_ERROR, "The subscription failed")
+                    self._send(Answer(one.request, refusal))
+                case "cancelled":
+                    params = {"requestId": one.id, "reason": "shutting down"}
+                    self._write(one.channel, wire.notification("notifications/cancelled", params))
+                    if not one.channel.is_pipe:
+                        self._finish(one.channel)
+                case "closed":
+                    self._finish(one.channel)
+        return bool(ending)
 
     def _opened(self, channel: Channel) -> None:
-        if channel.kind in ("get", "delete"):
-            self._close_exchange(channel, 405, headers={"allow": "POST"})
+        self._close_exchange(channel, 405, headers={"allow": "POST"})
 
     def _admit(self, request: Request) -> Refusal | None:
         if request.method == "initialize":
@@ -90,25 +134,34 @@ class ModernServer(Server):
         message = f"Unsupported protocol version; supported: {self.revision}"
         return Refusal(wire.UNSUPPORTED_VERSION, message, data, http=400)
 
-    def _own(self, request: Request) -> bool:
+    def _own(self, request: Request) -> wire.Message | Granted | None:
         if request.method != "subscriptions/listen":
-            return False
+            return None
         wanted = mapping(request.params.get("notifications")) or {}
-        granted = {
-            field: True
-            for capability, field in wire.FILTER_FIELD.items()
-            if wanted.get(field) is True
-            and (mapping(self.setup.capabilities.get(capability)) or {}).get("listChanged")
-        }
+        self._subscriptions.append(_Subscription(request))
+        return Granted(
+            {
+                field: True
+                for capability, field in wire.FILTER_FIELD.items()
+                if wanted.get(field) is True
+                and (mapping(self.setup.capabilities.get(capability)) or {}).get("listChanged")
+            }
+        )
+
+    def _headers(self, request: Request) -> wire.Message:  # noqa: ARG002
+        return {}
+
+    def _acknowledge(self, request: Request, granted: Granted) -> None:
         self._begin_stream(request.channel)
         acknowledgment = wire.notification(
             "notifications/subscriptions/acknowledged",
-            {"_meta": {wire.SUBSCRIPTION_ID: request.id}, "notifications": granted},
+            {"_meta": {wire.SUBSCRIPTION_ID: request.id}, "notifications": granted.fields},
         )
         wire.check_outgoing(acknowledgment, self.revision)
         self._write(request.channel, acknowledgment)
-        self._subscriptions.append(_Subscription(request.channel, request.id, granted))
-        return True
+        for one in self._subscriptions:
+            if one.request is request:
+                one.granted = granted.fields
 
     def _content(self, request: Request) -> wire.Message | Refusal:
         if request.method != "server/discover":
@@ -126,16 +179,14 @@ class ModernServer(Server):
         self._accept(channel)
 
     def _complete(self, method: str, result: wire.Message) -> wire.Message:
-        return wire.modern_result(method, result, self.setup.ttl_ms, self.setup.cache_scope)
+        return wire.modern_result(method, result, self.setup)
 
     def _unknown(self) -> Refusal:
         return Refusal(wire.METHOD_NOT_FOUND, "Method not found", http=404)
 
     def _covering(self, kind: str) -> list[_Subscription]:
         field = wire.FILTER_FIELD[wire.CAPABILITY[kind]]
-        return [
-            subscription for subscription in self._subscriptions if field in subscription.granted
-        ]
+        return [one for one in self._subscriptions if field in (one.granted or {})]
 
     def _dropped(self, channel: Channel) -> None:
         self._subscriptions = [one for one in self._subscriptions if one.channel is not channel]

@@ -19,15 +19,19 @@ class Status:
     channel: str
     code: int
     headers: Mapping[str, str] = field(factory=dict[str, str])
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | str | None = None
 
 
 @frozen
 class Send:
-    """Send a message on a connection, or as an event of an open stream."""
+    """Send a message on a connection, or as an event of an open stream.
+
+    ``text`` takes the place of a message that the script wrote itself, and need not be JSON.
+    """
 
     channel: str
     message: Mapping[str, Any]
+    text: str | None = None
 
 
 @frozen
@@ -53,7 +57,7 @@ class Ask:
     fields: Mapping[str, Any]
 
 
-Word = Literal["judged", "not_applicable", "inconclusive", "harness_error"]
+Word = Literal["judged", "not_applicable", "untestable", "inconclusive", "harness_error"]
 
 
 @frozen
@@ -84,7 +88,7 @@ class Reply:
 
     def fault(self, op: str) -> str | None:
         """Why this is no answer to that command by the contract, or None."""
-        if self.ok is None or op not in ("need", "believe"):
+        if self.ok is None or op not in LISTING:
             return None
         items = self.ok.get("items")
         if items is None:
@@ -106,6 +110,9 @@ class Reply:
             kept["items"] = [{key: item[key] for key in _ITEM} for item in kept["items"]]
         return {"ok": kept}
 
+
+LISTING = ("need", "believe", "refresh")
+"""The commands that are answered with a list."""
 
 _KEPT = ("items", "state", "outcome", "detail", "idle")
 _ITEM = ("name", "description")

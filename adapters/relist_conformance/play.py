@@ -5,7 +5,7 @@ Runs on asyncio and on trio. Time is the backend's: a virtual clock gives virtua
 
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
@@ -22,11 +22,14 @@ from relist_conformance.ends import Closed, End, Hear, Heard, Opened, Received
 from relist_conformance.ends.memory import open_memory_end
 from relist_conformance.errors import ConformanceError, DriverError, DriverReplyError
 from relist_conformance.outputs import Ask, Finished, Outcome, Reply
-from relist_conformance.referee import PATIENCE_MS, Referee
+from relist_conformance.referee import FLOOD, PATIENCE_MS, Referee
 from relist_conformance.script import Case
 
 _INBOX = 256
 _STOP_PATIENCE_S = 10
+_HEARTBEAT_S = 0.25
+_REAL_S = 120
+"""No play takes that long in real time."""
 
 
 class PlayDriver(Protocol):
@@ -143,16 +146,19 @@ async def play(
     *,
     patience_ms: int = PATIENCE_MS,
     stage: Stage | None = None,
+    ops: Collection[str] = (),
 ) -> Played:
     """Play one case and judge it. Many plays may run at once on one stage (default: an own one).
 
-    Never raises for what a client or driver does: that is in the outcome.
+    ``ops`` are the commands that the driver offers, as far as a case can do without. Never raises
+    for what a client or driver does: that is in the outcome.
     """
     if stage is None:
         async with open_stage() as own:
-            return await play(case, revision, transport, driver, patience_ms=patience_ms, stage=own)
+            more: dict[str, Any] = {"patience_ms": patience_ms, "ops": ops}
+            return await play(case, revision, transport, driver, stage=own, **more)
     token = secrets.token_hex(8)
-    referee = Referee(case, revision, transport, patience_ms=patience_ms, token=token)
+    referee = Referee(case, revision, transport, patience_ms=patience_ms, token=token, ops=ops)
     to_inbox, inbox = anyio.create_memory_object_stream[_Item](_INBOX)
     host = _Host(referee, driver, to_inbox)
     with to_inbox, inbox:
@@ -161,6 +167,7 @@ async def play(
             anyio.create_task_group() as tasks,
         ):
             tasks.start_soon(host.run, inbox, end, tasks)
+            tasks.start_soon(host.watch_lag)
             await host.finished.wait()
             # The server goes on while the client says goodbye, so that it need not wait long.
             with anyio.move_on_after(_STOP_PATIENCE_S):
@@ -210,6 +217,18 @@ class _Host:
             item = await self._next(inbox)
             self._feed(item, round((anyio.current_time() - self._began_s) * 1000))
 
+    async def watch_lag(self) -> None:
+        """Wake up now and then, and note by how much that was late, until cancelled."""
+        while True:
+            # In virtual time a play can last for days: the longer it lasts, the rarer the beats.
+            lasted_s = anyio.current_time() - self._began_s
+            due_s = anyio.current_time() + max(_HEARTBEAT_S, (lasted_s - _REAL_S) / 10)
+            await anyio.sleep_until(due_s)
+            self._late_by(due_s)
+
+    def _late_by(self, due_s: float) -> None:
+        self.lag_ms = max(self.lag_ms, round((anyio.current_time() - due_s) * 1000))
+
     async def _next(self, inbox: MemoryObjectReceiveStream[_Item]) -> _Item | None:
         due_ms = self._referee.deadline_ms()
         if due_ms is None:
@@ -217,7 +236,7 @@ class _Host:
         due_s = self._began_s + due_ms / 1000
         with anyio.CancelScope(deadline=due_s):
             return await inbox.receive()
-        self.lag_ms = max(self.lag_ms, round((anyio.current_time() - due_s) * 1000))
+        self._late_by(due_s)
         return None
 
     def _feed(self, item: _Item | None, now_ms: int) -> None:
@@ -259,12 +278,16 @@ class _Host:
 
 def _judged(host: _Host, case: Case, revision: str) -> Played:
     outcome, history, lag_ms = host.outcome, host.history, host.lag_ms
-    if outcome.word != "judged":
+    flooded = outcome.reason.startswith(FLOOD)
+    if outcome.word != "judged" and not flooded:
         return Played(outcome, None, history, lag_ms)
     if loud := loud_beliefs(history):
         reason = f"the driver lists when asked what it believes (events {loud})"
         return Played(Outcome("harness_error", reason), None, history, lag_ms)
-    verdict = judge(case.expect, history, revision)
+    verdict = judge(case.expect, history, revision, lag_ms)
+    if flooded:
+        # What it did until then may be enough to blame it for, but never enough to pass.
+        return Played(Outcome("judged") if verdict.findings else outcome, verdict, history, lag_ms)
     if verdict.word == "inconclusive":
         outcome = Outcome("inconclusive", "; ".join(verdict.unjudged))
     return Played(outcome, verdict, history, lag_ms)

@@ -1,21 +1,27 @@
-"""What the script lets happen to requests: answers held back and answers replaced by errors."""
+"""What the script lets happen to requests, and the answers that come of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, field, frozen
 
+from relist.check.history import RequestMatch
+from relist_conformance import steps as s
 from relist_conformance.outputs import ChannelKind
-from relist_conformance.steps import Fail, Hold
 from relist_conformance.wire import Message, params_of
 
 
 @define(eq=False)
 class Channel:
-    """A connection, or one HTTP exchange. ``streaming`` once an event stream was begun on it."""
+    """A connection, or one HTTP exchange. ``streaming`` once an event stream was begun on it.
+
+    ``principal`` is who the client acts for here: nobody, unless the script gave it credentials.
+    """
 
     id: str
     kind: ChannelKind
     headers: Message = field(factory=dict[str, Any])
+    principal: str = ""
     is_open: bool = True
     streaming: bool = False
 
@@ -27,7 +33,11 @@ class Channel:
 
 @frozen(eq=False)
 class Request:
-    """A request of the client: the page of its list, if any, and the number of its event."""
+    """What the client sent: the page of its list, if any, and the number of its event.
+
+    Notifications, and HTTP exchanges without a message (method ``GET`` or ``DELETE``), are among
+    them; they have no id.
+    """
 
     channel: Channel
     message: Message
@@ -36,8 +46,8 @@ class Request:
 
     @property
     def id(self) -> object:
-        """The JSON-RPC id with its type."""
-        return self.message["id"]
+        """The JSON-RPC id with its type; None where there is none."""
+        return self.message.get("id")
 
     @property
     def method(self) -> str:
@@ -48,6 +58,11 @@ class Request:
     def params(self) -> Message:
         """The parameters, empty when there were none."""
         return params_of(self.message)
+
+    def fits(self, match: RequestMatch) -> bool:
+        """Whether it is meant."""
+        channel = self.channel
+        return match.matches(self.message, self.page, channel.headers, channel.principal)
 
 
 @frozen
@@ -61,50 +76,75 @@ class Refusal:
 
 
 @frozen
+class Bare:
+    """An HTTP answer without a message of MCP."""
+
+    code: int
+    headers: Message = field(factory=dict[str, Any])
+    body: str = ""
+
+
+@frozen
+class Text:
+    """A frame as the script wrote it, which need not be JSON."""
+
+    text: str
+
+
+@frozen
+class Granted:
+    """The acknowledgment of a subscription: these filter fields."""
+
+    fields: Mapping[str, Any]
+
+
+@frozen
 class Answer:
-    """A request with the answer computed for it: a result, or a refusal."""
+    """A request with the answer computed for it, and the HTTP headers that go along.
+
+    ``malformed``: the script owns that it does not fit. ``notify``: a kind noticed right after.
+    """
 
     request: Request
-    content: Message | Refusal
+    content: Message | Refusal | Bare | Text | Granted
+    headers: Message = field(factory=dict[str, Any])
+    malformed: bool = False
+    notify: str | None = None
 
 
 @define
 class _Armed:
-    rule: Hold | Fail
+    rule: s.Answer
     skip: int
-    left: int
+    left: int | None
 
 
 class Rules:
-    """The rules in force, in script order; the first that matches a request has it."""
+    """The rules in force; one for some requests has its turn before one for all."""
 
     def __init__(self) -> None:
         self._armed: list[_Armed] = []
         self.held: dict[str, Answer] = {}
 
-    def arm(self, rule: Hold | Fail) -> None:
+    def arm(self, rule: s.Answer) -> None:
         """Put a rule in force from now on."""
-        if isinstance(rule, Hold):
-            self._armed.append(_Armed(rule, rule.nth - 1, 1))
-        else:
-            self._armed.append(_Armed(rule, 0, rule.times))
+        self._armed.append(_Armed(rule, rule.nth - 1, rule.times))
 
     def disarm(self, name: str) -> None:
         """Forget a hold that has not met its request."""
-        self._armed = [
-            armed
-            for armed in self._armed
-            if not (isinstance(armed.rule, Hold) and armed.rule.name == name)
-        ]
+        self._armed = [armed for armed in self._armed if armed.rule.delivery.hold != name]
 
-    def take(self, request: Request) -> Hold | Fail | None:
-        """The rule that decides on this request, used up once."""
-        for armed in self._armed:
-            if not armed.left or not armed.rule.request.matches(request.message, request.page):
+    def find(self, request: Request, *, overriding: bool = False) -> s.Answer | None:
+        """The rule that decides on this request, used up once; perhaps only one that overrides."""
+        for armed in sorted(self._armed, key=lambda one: one.left is None):
+            if armed.left == 0 or not request.fits(armed.rule.request):
+                continue
+            if overriding and not armed.rule.overrides:
                 continue
             if armed.skip:
                 armed.skip -= 1
                 continue
-            armed.left -= 1
+            if armed.left is not None:
+                armed.left -= 1
             return armed.rule
         return None

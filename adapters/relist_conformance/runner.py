@@ -16,6 +16,17 @@ from relist.check.judge import Finding
 from relist_conformance.driver import LEVELS, Hello
 from relist_conformance.errors import ConformanceError, quoted
 from relist_conformance.script import Case
+from relist_conformance.steps import (
+    LONGEST_WAIT_MS,
+    NAMES,
+    Advance,
+    Believe,
+    Call,
+    Credentials,
+    Need,
+    Refresh,
+    Step,
+)
 
 Word = Literal["pass", "warn", "fail", "inconclusive", "not_applicable", "untestable", "harness"]
 """The verdict on one cell. Only ``pass`` is green: what could not be tested has not passed."""
@@ -105,7 +116,25 @@ def untestable(cell: Cell, hello: Hello) -> str | None:
         return f"the driver does not offer {cell.transport}"
     if cell.revision not in hello.revisions:
         return f"the driver does not offer {cell.revision}"
+    for step in cell.case.steps:
+        if step.applies(cell.revision, cell.transport) and (what := lacking(step, hello)):
+            return f"the driver does not offer {what}"
     return None
+
+
+def lacking(step: Step, hello: Hello) -> str | None:
+    """What the step needs that this driver has not, or None."""
+    match step:
+        case Need() | Believe() | Refresh() if step.kind not in hello.kinds:
+            return step.kind
+        case Refresh() | Credentials() if NAMES[type(step)] not in hello.ops:
+            return f"'{NAMES[type(step)]}'"
+        case Call(planned=str()) if "planned" not in hello.ops:
+            return "'call' with what was planned"
+        case Advance() if step.ms > LONGEST_WAIT_MS and "advance" not in hello.ops:
+            return f"'advance', and nobody waits for {step.ms} ms"
+        case _:
+            return None
 
 
 async def play_cells(

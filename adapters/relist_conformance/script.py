@@ -4,7 +4,7 @@ A wrong file gives one line that names the file, the field and the value.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,21 +14,15 @@ import attrs
 import jsonschema_rs
 import yaml
 
-from relist.check.expect import (
-    Answered,
-    Expectation,
-    FullWalk,
-    NeverRequested,
-    NoDuplicates,
-    Requested,
-    Severity,
-)
-from relist.check.history import LIST_METHODS
+from relist.check.expect import Expectation, Severity
 from relist_conformance import steps as s
 from relist_conformance.errors import ConformanceError, quoted
+from relist_conformance.names import Mistake, mistakes
+from relist_conformance.reading import expectation_of, pages_of, rule_of, step_of
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 TRANSPORTS = ("memory", "stdio", "http")
+SERVER_INFO: Mapping[str, Any] = {"name": "relist-referee", "version": "1"}
 _MAX_CASE_BYTES = 256 * 1024
 
 
@@ -49,6 +43,7 @@ class ServerSetup:
     """The server at the start: capabilities and the pages of each kind.
 
     ``cursors`` gives the cursor after page 1, 2, ... of a kind; the others are minted.
+    ``principals`` are the pages of those who do not see what everybody sees.
     """
 
     capabilities: Mapping[str, Any]
@@ -56,13 +51,19 @@ class ServerSetup:
     cursors: Mapping[str, tuple[str, ...]]
     ttl_ms: int
     cache_scope: Literal["public", "private"]
+    principals: Mapping[str, Mapping[str, s.Pages]] = attrs.field(
+        factory=dict[str, "Mapping[str, s.Pages]"]
+    )
+    server_info: Mapping[str, Any] = SERVER_INFO
 
 
 @attrs.frozen
 class Case:
     """One case: what is demanded, by whom, of whom, and how it is provoked and judged.
 
-    ``rule``, ``strength`` and ``severity`` are by revision; ``rules`` are all that play a part.
+    ``rule``, ``strength`` and ``severity`` are by revision; ``rules`` are all that play a part;
+    ``anomaly`` is what kind of harm it looks for. With ``must_speak`` a client that never comes to
+    speak the revision is judged all the same.
     """
 
     id: str
@@ -73,9 +74,11 @@ class Case:
     source: tuple[Source, ...]
     strength: Mapping[str, str]
     severity: Mapping[str, Severity]
+    anomaly: str
     profile: Literal["mcp", "relist"]
     revisions: tuple[str, ...]
     transports: tuple[str, ...]
+    must_speak: bool
     level: Literal["wire", "observing", "full"]
     server: ServerSetup
     steps: tuple[s.Step, ...]
@@ -177,160 +180,35 @@ def _case(raw: Mapping[str, Any]) -> Case:
         title=raw["title"],
         text=" ".join(raw["text"].split()),
         rules=tuple(raw["rules"]),
-        rule=_rule_of(raw),
+        rule=rule_of(raw),
         source=tuple(Source(**source) for source in raw["source"]),
         strength=raw["strength"],
         severity=raw["severity"],
+        anomaly=raw["anomaly"],
         profile=raw["profile"],
         revisions=revisions,
-        transports=("memory", *raw["transports"]),
+        # In memory a client has a pipe: what is for HTTP alone cannot be played there.
+        transports=(*(("memory",) if "stdio" in raw["transports"] else ()), *raw["transports"]),
+        must_speak=raw.get("must_speak", False),
         level=raw["level"],
         server=ServerSetup(
             capabilities=server["capabilities"],
-            pages=_pages(server),
+            pages=pages_of(server),
             cursors={kind: tuple(cursors) for kind, cursors in server.get("cursors", {}).items()},
             ttl_ms=server.get("ttl_ms", 600_000),
             cache_scope=server.get("cache_scope", "public"),
+            principals={
+                name: pages_of(pages) for name, pages in server.get("principals", {}).items()
+            },
         ),
-        steps=tuple(_step(step) for step in raw["steps"]),
-        expect=tuple(_expectation(expect, raw) for expect in raw["expect"]),
+        steps=tuple(step_of(step) for step in raw["steps"]),
+        expect=tuple(expectation_of(expect, raw) for expect in raw["expect"]),
     )
 
 
-def _rule_of(raw: Mapping[str, Any]) -> Mapping[str, str]:
-    """By revision the rule that a finding names: the first one, where the case does not say."""
-    named: Mapping[str, str] = raw.get("rule", {})
-    return named or dict.fromkeys(raw["revisions"], str(raw["rules"][0]))
-
-
-def _pages(raw: Mapping[str, Any]) -> dict[str, s.Pages]:
-    return {kind: tuple(tuple(page) for page in raw[kind]) for kind in LIST_METHODS if kind in raw}
-
-
-def _match(raw: Mapping[str, Any]) -> s.RequestMatch:
-    return s.RequestMatch(raw["method"], raw.get("page"), raw.get("cursor"))
-
-
-_NAMES = {"as": "name", "else": "otherwise"}
-_STEPS: Mapping[str, Callable[..., s.Step]] = {
-    "connect": s.Connect,
-    "need": s.Need,
-    "believe": s.Believe,
-    "call": s.Call,
-    "idle": s.Idle,
-    "stop": s.Stop,
-    "hold": s.Hold,
-    "release": s.Release,
-    "fail": s.Fail,
-    "await": s.Await,
-    "covered": s.Covered,
-    "change": s.Change,
-    "notify": s.Notify,
-    "cut": s.Cut,
-    "mark": s.Mark,
-    "fence": s.Fence,
-}
-
-
-def _step(raw: Mapping[str, Any]) -> s.Step:
-    when: dict[str, Any] = {
-        key: names if isinstance(names, str) else tuple(names)
-        for key, names in raw.get("when", {}).items()
-    }
-    op = next(key for key in raw if key != "when")
-    given: Mapping[str, Any] = raw[op] or {}
-    fields: dict[str, Any] = {_NAMES.get(key, key): value for key, value in given.items()}
-    match op:
-        case "change":
-            return s.Change(pages=_pages(given), notify=given.get("notify", False), **when)
-        case "fail":
-            error = fields.pop("error")
-            fields |= {"code": error["code"], "message": error["message"]}
-        case "cut":
-            fields = {}
-        case _:
-            pass
-    if "request" in fields:
-        fields["request"] = _match(fields["request"])
-    if "until" in fields:
-        fields["until"] = tuple(fields["until"])
-    return _STEPS[op](**fields, **when)
-
-
-def _expectation(raw: Mapping[str, Any], case: Mapping[str, Any]) -> Expectation:
-    ((op, given),) = raw.items()
-    rule = given.get("rule")
-    common: dict[str, Any] = {
-        "rule": _rule_of(case) if rule is None else dict.fromkeys(case["revisions"], rule),
-        "severity": case["severity"] | given.get("severity", {}),
-        "since": given.get("since"),
-        "given": given.get("given"),
-    }
-    own = {key: value for key, value in given.items() if key not in common}
-    match op:
-        case "requested":
-            return Requested(**own, **common)
-        case "full_walk":
-            return FullWalk(**own, **common)
-        case "answer":
-            sets = own["one_of"] if "one_of" in own else [own["items"]]
-            one_of = tuple(None if items is None else tuple(items) for items in sets)
-            return Answered(of=own["of"], one_of=one_of, which=own.get("which", "last"), **common)
-        case "no_duplicates":
-            return NoDuplicates(**own, **common)
-        case _:
-            return NeverRequested(methods=tuple(own["methods"]), **common)
-
-
-# --- what a schema cannot say ---
-
-
-def _mistakes(case: Case) -> Iterator[tuple[str, str, str]]:
-    """Names that refer to nothing, as (field, value, reason)."""
-    names = _Names()
-    for index, step in enumerate(case.steps):
-        yield from names.take(f"steps/{index}", step)
-    for index, expectation in enumerate(case.expect):
-        for field, value in (("since", expectation.since), ("given", expectation.given)):
-            if value is not None and value not in names.marks:
-                yield f"expect/{index}/*/{field}", value, "is no mark of this case"
-        if isinstance(expectation, Answered | NoDuplicates) and expectation.of not in names.answers:
-            yield f"expect/{index}/*/of", expectation.of, "is no answer of this case"
-    for field in ("rule", "strength", "severity"):
+def _mistakes(case: Case) -> Iterator[Mistake]:
+    yield from mistakes(case.steps, case.expect, case.transports)
+    for field in ("strength", "severity", "rule"):
         for revision in case.revisions:
             if revision not in getattr(case, field):
                 yield field, revision, "is missing here"
-
-
-_ANSWERED_ALWAYS = ("initialize", "subscriptions/listen")
-
-
-@attrs.define
-class _Names:
-    """The names that the steps of a case give, in step order."""
-
-    answers: set[str | None] = attrs.field(factory=set[str | None])
-    marks: set[str | None] = attrs.field(factory=set[str | None])
-    holds: set[str] = attrs.field(factory=set[str])
-
-    def take(self, where: str, step: s.Step) -> Iterator[tuple[str, str, str]]:
-        if step.given is not None and step.given not in self.marks:
-            yield f"{where}/when/given", step.given, "is no earlier mark"
-        match step:
-            case s.Need() | s.Believe() | s.Call():
-                self.answers.add(step.name)
-            case s.Await():
-                if step.since is not None and step.since not in self.marks:
-                    yield f"{where}/await/since", step.since, "is no earlier mark"
-                self.marks.add(step.name)
-                self.answers |= {step.name} if step.need is not None else set[str | None]()
-            case s.Mark():
-                self.marks.add(step.name)
-            case s.Hold() | s.Fail() if step.request.method in _ANSWERED_ALWAYS:
-                yield f"{where}/*/request/method", step.request.method, "cannot be held or failed"
-            case s.Hold():
-                self.holds.add(step.name)
-            case s.Release() if step.name not in self.holds:
-                yield f"{where}/release/name", step.name, "is held by no earlier step"
-            case _:
-                pass

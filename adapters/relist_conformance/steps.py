@@ -1,6 +1,6 @@
 """The step language: what a case makes the referee do, one frozen value per step.
 
-``specs/case-format.md`` explains each step to authors of cases; ``referee.py`` performs them.
+``specs/case-format.md`` explains each step to authors of cases; ``performing.py`` performs them.
 """
 
 from collections.abc import Mapping
@@ -8,27 +8,24 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from relist.check.history import mapping
+from relist.check.history import RequestMatch
 
 Else = Literal["inconclusive", "not_applicable", "continue"]
+LONGEST_WAIT_MS = 5_000
+"""How long everybody waits for time to pass where a driver cannot move its client's clock."""
+
 Pages = tuple[tuple[str, ...], ...]
 """A catalog as pages of items written ``name@version``."""
 
+What = Literal["connection", "streams", "session"]
+"""What can be cut."""
 
-@frozen
-class RequestMatch:
-    """Which requests are meant: a method and, when set, the page asked for or the exact cursor."""
+How = Literal["result", "error", "cancelled", "closed"]
+"""The four endings of a subscription."""
 
-    method: str
-    page: int | None = None
-    cursor: str | None = None
-
-    def matches(self, message: Mapping[str, Any], page: int | None) -> bool:
-        """Whether this JSON-RPC request, which asks for ``page`` of its list, is meant."""
-        if message.get("method") != self.method or self.page not in (None, page):
-            return False
-        params = mapping(message.get("params")) or {}
-        return self.cursor is None or params.get("cursor") == self.cursor
+Tag = Literal["right", "none", "foreign", "other_type"]
+"""Which subscription id a notice bears: that of its subscription, none, one never given out, or
+the right one as the other JSON type."""
 
 
 @frozen(kw_only=True)
@@ -45,6 +42,9 @@ class Step:
         return (self.revisions is None or revision in self.revisions) and (
             self.transports is None or transport in self.transports
         )
+
+
+# --- the driver ---
 
 
 @frozen(kw_only=True)
@@ -74,11 +74,36 @@ class Believe(Step):
 
 
 @frozen(kw_only=True)
+class Refresh(Step):
+    """The application wants the list as it is now, whatever the client holds."""
+
+    kind: str
+    name: str | None = None
+
+
+@frozen(kw_only=True)
 class Call(Step):
-    """Call a tool through the driver."""
+    """Call a tool through the driver; ``planned`` is the tool as the caller saw it."""
 
     tool: str
     name: str | None = None
+    arguments: Mapping[str, Any] = field(factory=dict[str, Any])
+    planned: str | None = None
+    wait: bool = True
+
+
+@frozen(kw_only=True)
+class Credentials(Step):
+    """From now on the client acts for another principal."""
+
+    principal: str
+
+
+@frozen(kw_only=True)
+class Advance(Step):
+    """Time passes for the client: its driver moves its clock, or everybody waits."""
+
+    ms: int
 
 
 @frozen(kw_only=True)
@@ -92,12 +117,98 @@ class Stop(Step):
 
 
 @frozen(kw_only=True)
-class Hold(Step):
-    """Keep back the answer to the ``nth`` such request from now on; it is computed on arrival."""
+class Fence(Step):
+    """Make the client do something that it can only do after all that was sent before."""
+
+
+# --- answers ---
+
+
+@frozen(kw_only=True)
+class Page:
+    """A page that takes the place of the served one. ``{n}`` in ``next`` counts the events."""
+
+    items: tuple[str, ...]
+    next: str | None = None
+
+
+@frozen(kw_only=True)
+class Status:
+    """An HTTP answer that carries no message of MCP."""
+
+    code: int
+    headers: Mapping[str, str] = field(factory=dict[str, str])
+    body: str = ""
+
+
+@frozen(kw_only=True)
+class Error:
+    """A JSON-RPC error; ``http`` is the status where HTTP carries it alone."""
+
+    code: int
+    message: str
+    data: object = None
+    http: int = 200
+
+
+@frozen(kw_only=True)
+class Fill:
+    """What is added to a list: so many items, each this long and with a schema this deep."""
+
+    items: int = 1
+    chars: int = 10
+    depth: int = 1
+
+
+@frozen(kw_only=True)
+class Content:
+    """What an answer says. At most one of the first five takes the place of the well-behaved one;
+    the others bend the result. ``malformed`` owns that it does not fit the revision."""
+
+    page: Page | None = None
+    error: Error | None = None
+    status: Status | None = None
+    text: str | None = None
+    grant: tuple[str, ...] | None = None
+    put: Mapping[str, Any] = field(factory=dict[str, Any])
+    drop: tuple[str, ...] = ()
+    add: tuple[Any, ...] = ()
+    fill: Fill | None = None
+    malformed: bool = False
+
+
+@frozen(kw_only=True)
+class Delivery:
+    """When an answer is sent: at once, on ``release`` of that name, later, never, or not at all
+    because the channel is cut. ``notify`` and ``notify_first`` are kinds noticed with it."""
+
+    hold: str | None = None
+    after_ms: int | None = None
+    never: bool = False
+    cut: bool = False
+    notify: str | None = None
+    notify_first: str | None = None
+
+
+@frozen(kw_only=True)
+class Answer(Step):
+    """Answer such requests otherwise: from the ``nth`` from now on, ``times`` of them (None: all).
+
+    The answer is computed when the request arrives. Rules for some requests go before those for
+    all, and among equals the first one.
+    """
 
     request: RequestMatch
-    name: str
     nth: int = 1
+    times: int | None = 1
+    content: Content = field(factory=Content)
+    delivery: Delivery = field(factory=Delivery)
+
+    @property
+    def overrides(self) -> bool:
+        """Whether it does without the server, even for who would have been refused."""
+        said = (self.content.error, self.content.status, self.content.text)
+        return self.delivery.never or self.delivery.cut or any(one is not None for one in said)
 
 
 @frozen(kw_only=True)
@@ -107,14 +218,7 @@ class Release(Step):
     name: str
 
 
-@frozen(kw_only=True)
-class Fail(Step):
-    """Answer the next ``times`` such requests with an error."""
-
-    request: RequestMatch
-    code: int
-    message: str
-    times: int = 1
+# --- waiting and judging what a run is good for ---
 
 
 @frozen(kw_only=True)
@@ -137,30 +241,19 @@ class Await(Step):
 
 
 @frozen(kw_only=True)
+class Excuse(Step):
+    """The case is not applicable to a client that has sent such a request since a mark."""
+
+    request: RequestMatch
+    why: str
+    since: str | None = None
+
+
+@frozen(kw_only=True)
 class Covered(Step):
     """Wait until a change notice for the kind could be sent, else the case is not applicable."""
 
     kind: str
-
-
-@frozen(kw_only=True)
-class Change(Step):
-    """Put new pages in force, and tell the client if ``notify`` (waiting for a channel first)."""
-
-    pages: Mapping[str, Pages] = field(factory=dict[str, Pages])
-    notify: bool = False
-
-
-@frozen(kw_only=True)
-class Notify(Step):
-    """Send a change notice without a change."""
-
-    kind: str
-
-
-@frozen(kw_only=True)
-class Cut(Step):
-    """Break the connection without a farewell, as a crash would."""
 
 
 @frozen(kw_only=True)
@@ -170,6 +263,76 @@ class Mark(Step):
     name: str
 
 
+# --- the server ---
+
+
 @frozen(kw_only=True)
-class Fence(Step):
-    """Make the client do something that it can only do after all that was sent before."""
+class Change(Step):
+    """Put new pages in force, and tell the client if ``notify`` (waiting for a channel first).
+
+    ``setup`` changes what the server says of itself and of its answers: ``capabilities``,
+    ``server_info``, ``ttl_ms``, ``cache_scope``. The pages are those of one ``principal`` if given.
+    """
+
+    pages: Mapping[str, Pages] = field(factory=dict[str, Pages])
+    setup: Mapping[str, Any] = field(factory=dict[str, Any])
+    principal: str = ""
+    notify: bool = False
+
+
+@frozen(kw_only=True)
+class Notify(Step):
+    """Send a change notice without a change: ``times`` of them, ``every_ms``.
+
+    It goes where a notice of the kind may go, or (``to``: any) also to sessions that are not
+    initialized and to subscriptions that are not acknowledged or were not granted the kind.
+    """
+
+    kind: str
+    tag: Tag = "right"
+    to: Literal["covered", "any"] = "covered"
+    times: int = 1
+    every_ms: int = 0
+    wait: bool = True
+
+
+@frozen(kw_only=True)
+class EndSubscriptions(Step):
+    """End each subscription in one of the four ways."""
+
+    how: How
+
+
+@frozen(kw_only=True)
+class Cut(Step):
+    """Break off without a farewell: everything as a crash would, the streams of notices, or what
+    the server knows of its sessions."""
+
+    what: What
+
+
+STEPS: Mapping[str, type[Step]] = {
+    "connect": Connect,
+    "need": Need,
+    "believe": Believe,
+    "refresh": Refresh,
+    "call": Call,
+    "credentials": Credentials,
+    "advance": Advance,
+    "idle": Idle,
+    "stop": Stop,
+    "fence": Fence,
+    "answer": Answer,
+    "release": Release,
+    "await": Await,
+    "excuse": Excuse,
+    "covered": Covered,
+    "mark": Mark,
+    "change": Change,
+    "notify": Notify,
+    "end_subscriptions": EndSubscriptions,
+    "cut": Cut,
+}
+"""Each step by its name in a case."""
+
+NAMES: Mapping[type[Step], str] = {step: name for name, step in STEPS.items()}

@@ -8,7 +8,7 @@ the client it judges would repeat its mistakes.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from attrs import frozen
 from mcp_types import methods
@@ -18,7 +18,6 @@ from relist.check.history import mapping
 
 LEGACY: Final = "2025-11-25"
 MODERN: Final = "2026-07-28"
-SERVER_INFO: Final = {"name": "relist-referee", "version": "1"}
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
@@ -27,6 +26,7 @@ _SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 
@@ -101,9 +101,19 @@ def _refuse_constant(text: str) -> object:
     raise ValueError(text)
 
 
+def text_of(body: Message | str | None) -> bytes:
+    """The body of an HTTP answer."""
+    return encode(body) if isinstance(body, Mapping) else (body or "").encode()
+
+
 def encode(message: Message) -> bytes:
     """One message as JSON without line breaks; ASCII, so that an echoed id may hold any text."""
     return json.dumps(message, separators=(",", ":")).encode()
+
+
+def encode_any(value: object) -> str:
+    """Any JSON value as a text."""
+    return json.dumps(value)
 
 
 def classify(message: object) -> Literal["request", "notification", "response", "malformed"]:
@@ -163,18 +173,44 @@ def notification(method: str, params: Message | None = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
 
 
+def other_type(request_id: object) -> object:
+    """The same id as the other JSON type, or one that is none. Rule: SUB-11."""
+    if isinstance(request_id, str):
+        return int(request_id) if request_id.isdecimal() else 0
+    return str(request_id)
+
+
 def list_changed(kind: str, subscription_id: object = None) -> dict[str, Any]:
     """The notice that a kind's list changed; templates share that of resources. Rule: NOTE-05."""
     tag = None if subscription_id is None else {"_meta": {SUBSCRIPTION_ID: subscription_id}}
     return notification(f"notifications/{CAPABILITY[kind]}/list_changed", tag)
 
 
-def modern_result(method: str, result: Message, ttl_ms: int, cache_scope: str) -> dict[str, Any]:
+class Hints(Protocol):
+    """What a server says with each result of 2026-07-28."""
+
+    @property
+    def ttl_ms(self) -> int:
+        """The lifetime of lists and discovery."""
+        ...
+
+    @property
+    def cache_scope(self) -> str:
+        """Who may keep them."""
+        ...
+
+    @property
+    def server_info(self) -> Message:
+        """Who the server is."""
+        ...
+
+
+def modern_result(method: str, result: Message, hints: Hints) -> dict[str, Any]:
     """A result with what 2026-07-28 adds to every one and to cacheable ones. Rule: EMIT-30."""
     added: dict[str, Any] = {"resultType": "complete"}
     if method in _CACHEABLE:
-        added |= {"ttlMs": ttl_ms, "cacheScope": cache_scope}
-    meta = {_SERVER_INFO_KEY: SERVER_INFO} | dict(mapping(result.get("_meta")) or {})
+        added |= {"ttlMs": hints.ttl_ms, "cacheScope": hints.cache_scope}
+    meta = {_SERVER_INFO_KEY: dict(hints.server_info)} | dict(mapping(result.get("_meta")) or {})
     return {**result, **added, "_meta": meta}
 
 
@@ -195,7 +231,7 @@ def check_result(method: str, revision: str, result: Message) -> None:
     """Raise ``WireFault`` unless the result fits the method in this revision."""
     try:
         methods.validate_server_result(method, revision, result)
-    except (KeyError, ValidationError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise WireFault(f"result of {method} in {revision}: {_short(error)}") from None
 
 

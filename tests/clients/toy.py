@@ -1,11 +1,19 @@
 """A driver without any MCP client behind it: the example of the contract page, as a program."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
 
-from relist_conformance.drivers.base import Answer, Connection, Target, run_driver
+from relist_conformance.drivers.base import (
+    OPS,
+    OPTIONAL,
+    Answer,
+    Connection,
+    Target,
+    run_driver,
+)
 
 TOOLS = [{"name": "a", "description": "a@1"}, {"name": "b", "description": ""}]
 
@@ -38,5 +46,34 @@ class Toy(Connection):
         return {"outcome": "refused", "detail": "no such tool"}
 
 
+class AbleToy(Toy):
+    """The same with everything that is optional."""
+
+    token = ""
+    clock_ms = 0
+
+    async def call_planned(
+        self, name: str, arguments: Mapping[str, Any], planned: Mapping[str, Any]
+    ) -> Answer:
+        if planned != TOOLS[0]:
+            return {"outcome": "refused", "detail": "it has changed"}
+        return await self.call(name, arguments)
+
+    async def refresh(self, kind: str) -> Answer:
+        name = f"{kind} for {self.token} at {self.clock_ms}"
+        return {"items": [{"name": name, "description": ""}]}
+
+    async def credentials(self, token: str) -> Answer:
+        self.token = token
+        return {}
+
+    async def advance(self, ms: int) -> Answer:
+        self.clock_ms += ms
+        return {}
+
+
 if __name__ == "__main__":
-    run_driver({"name": "toy", "version": "1"}, Toy)
+    if sys.argv[1:] == ["able"]:
+        run_driver({"name": "toy", "version": "1", "ops": (*OPS, *OPTIONAL, "planned")}, AbleToy)
+    else:
+        run_driver({"name": "toy", "version": "1"}, Toy)

@@ -27,6 +27,7 @@ def made_case(**changed: Any) -> Case:
         "source": [{"name": "A page", "url": "https://example.com/page#part"}],
         "strength": {"2025-11-25": "SHOULD", "2026-07-28": "MUST"},
         "severity": {"2025-11-25": "warn", "2026-07-28": "fail"},
+        "anomaly": "lost notice",
         "profile": "mcp",
         "revisions": ["2025-11-25", "2026-07-28"],
         "transports": ["stdio", "http"],
@@ -67,7 +68,9 @@ def made_result(
         Event(2, 90, "in", "c1", {"jsonrpc": "2.0", "id": 1, "method": HOSTILE}),
     )
     if word in ("fail", "warn"):
-        findings = (Finding("MADE-01", word, f"the client offered {HOSTILE}", (2, 7)),)
+        findings = (
+            Finding("MADE-01", word, "lost notice", f"the client offered {HOSTILE}", (2, 7)),
+        )
     observed = Observed(word, reason, findings, history, 1.25)
     return Result(Cell(case or made_case(), transport, revision), observed, 1, 12.5)
 

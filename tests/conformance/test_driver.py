@@ -111,6 +111,31 @@ async def test_an_error_reply_leaves_the_driver_usable() -> None:
         assert driver.broken is None
 
 
+async def test_optional_commands_reach_the_connection_or_are_unsupported() -> None:
+    optional: dict[str, dict[str, object]] = {
+        "credentials": {"token": "t"},
+        "advance": {"ms": 5},
+        "refresh": {"kind": "tools"},
+    }
+    async with Driver.start((*TOY, "able")) as driver:
+        assert {"refresh", "credentials", "advance", "planned"} <= set(driver.hello.ops)
+        await driver.ask("connect", connect_fields())
+        for op, fields in optional.items():
+            said = await driver.ask(op, {"connection": "c1", **fields})
+        assert said == {"items": [{"name": "tools for t at 5", "description": ""}]}
+        outcomes = [
+            (await driver.ask("call", {"connection": "c1", "name": "a", "planned": planned}))
+            for planned in ({"name": "a", "description": "a@1"}, {"name": "a", "description": "x"})
+        ]
+        assert [one["outcome"] for one in outcomes] == ["result", "refused"]
+    async with Driver.start(TOY) as driver:
+        await driver.ask("connect", connect_fields())
+        for op, fields in optional.items():
+            with pytest.raises(DriverReplyError) as caught:
+                await driver.ask(op, {"connection": "c1", **fields})
+            assert caught.value.code == "unsupported"
+
+
 async def test_connect_answers_when_the_client_gives_up() -> None:
     async with Driver.start(TOY) as driver:
         assert await driver.ask("connect", connect_fields(command=["gives up"])) == {}

@@ -6,18 +6,28 @@ import pytest
 
 from relist.check.expect import (
     Answered,
+    Cancelled,
     Expectation,
     FullWalk,
     NeverRequested,
     NoDuplicates,
+    Opinion,
+    Ordered,
+    Outcome,
+    Paced,
     Requested,
     Severity,
 )
-from relist.check.history import Event, EventKind
-from relist.check.judge import Verdict, judge, loud_beliefs
+from relist.check.history import Event, EventKind, RequestMatch
+from relist.check.judge import LAG_MAX_MS, Verdict, judge, loud_beliefs
 
 REVISION = "2026-07-28"
-COMMON: dict[str, Any] = {"rule": {REVISION: "R-1"}, "severity": {REVISION: "fail"}}
+COMMON: dict[str, Any] = {
+    "rule": {REVISION: "R-1"},
+    "severity": {REVISION: "fail"},
+    "anomaly": "lost notice",
+}
+LIST = RequestMatch(method="tools/list")
 UNKNOWN = "inconclusive"
 
 
@@ -27,11 +37,12 @@ class Made:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.ids = 0
+        self.now_ms = 0
 
     def add(
         self, kind: EventKind, channel: str = "", message: Any = None, /, **data: Any
     ) -> "Made":
-        self.events.append(Event(len(self.events), 0, kind, channel, message, data))
+        self.events.append(Event(len(self.events), self.now_ms, kind, channel, message, data))
         return self
 
     def asked(self, cursor: str | None = None, method: str = "tools/list") -> "Made":
@@ -48,27 +59,45 @@ class Made:
 
     def offered(self, *labels: str, op: str = "need") -> "Made":
         items = [{"name": label.rpartition("@")[0], "description": label} for label in labels]
-        return self.add("answer", op=op, **{"as": "list"}, ok={"items": items})
+        named = {"as": "list", "kind": "tools"}
+        return self.add("answer", op=op, **named, ok={"items": items})
 
     def offered_nothing(self, op: str = "need") -> "Made":
-        return self.add("answer", op=op, **{"as": "list"}, ok={"items": None})
+        return self.add("answer", op=op, **{"as": "list", "kind": "tools"}, ok={"items": None})
 
-    def mark(self) -> "Made":
-        return self.add("mark", name="then")
+    def mark(self, name: str = "then") -> "Made":
+        return self.add("mark", name=name)
+
+    def later(self, ms: int) -> "Made":
+        self.now_ms += ms
+        return self
+
+    def truth(self, *pages: tuple[str, ...]) -> "Made":
+        return self.add("truth", pages={"tools": pages})
+
+    def cancelled(self, request_id: object, channel: str = "c") -> "Made":
+        params = {"requestId": request_id}
+        return self.add("in", channel, {"method": "notifications/cancelled", "params": params})
+
+    def called(self, outcome: str) -> "Made":
+        return self.add("answer", op="call", **{"as": "list"}, ok={"outcome": outcome})
+
+    def opined(self, state: str) -> "Made":
+        return self.add("answer", op="need", **{"as": "list"}, ok={"items": [], "state": state})
 
     def fence(self, passed: bool = True) -> "Made":
         return self.add("fence", passed=passed)
 
-    def held_against(self, *expectations: Expectation) -> Verdict:
-        return judge(expectations, self.events, REVISION)
+    def held_against(self, *expectations: Expectation, lag_ms: float = 0) -> Verdict:
+        return judge(expectations, self.events, REVISION, lag_ms)
 
 
 def word(history: Made, expectation: Expectation) -> str:
     return history.held_against(expectation).word
 
 
-REQUESTED = Requested(method="tools/list", **COMMON)
-EMPTY_CURSOR = Requested(method="tools/list", cursor="", **COMMON)
+REQUESTED = Requested(request=LIST, **COMMON)
+EMPTY_CURSOR = Requested(request=RequestMatch(method="tools/list", cursor=""), **COMMON)
 WALK = FullWalk(kind="tools", **COMMON)
 OFFERED = Answered(of="list", one_of=(("a@1", "b@1"),), **COMMON)
 EVERY = Answered(of="list", one_of=(("a@1",), ("a@2",)), which="every", **COMMON)
@@ -83,7 +112,7 @@ def test_a_request_that_came_needs_no_fence_and_one_that_did_not_needs_one() -> 
 
 
 def test_requests_before_the_mark_do_not_count() -> None:
-    since = Requested(method="tools/list", since="then", **COMMON)
+    since = Requested(request=LIST, since="then", **COMMON)
     assert word(Made().asked().mark().fence(), since) == "fail"
     assert word(Made().asked().fence().mark(), since) == UNKNOWN
     assert word(Made().mark().asked(), since) == "pass"
@@ -91,7 +120,7 @@ def test_requests_before_the_mark_do_not_count() -> None:
 
 
 def test_a_request_is_told_by_its_method_and_its_page() -> None:
-    second = Requested(method="tools/list", page=2, **COMMON)
+    second = Requested(request=RequestMatch(method="tools/list", page=2), **COMMON)
     assert word(Made().asked(method="prompts/list").fence(), REQUESTED) == "fail"
     asked = {"id": 1, "method": "tools/list"}
     assert word(Made().add("in", "c", asked, page=2), second) == "pass"
@@ -105,7 +134,7 @@ def test_what_nobody_can_judge_is_a_fault_of_ours() -> None:
 
 
 def test_too_many_requests() -> None:
-    once = Requested(method="tools/list", at_most=1, **COMMON)
+    once = Requested(request=LIST, at_least=0, at_most=1, **COMMON)
     found = Made().asked().asked().held_against(once).findings[0]
     assert (found.witness, "at most 1" in found.text) == ((0, 1), True)
 
@@ -212,9 +241,7 @@ def test_the_worst_finding_is_the_verdict(
 ) -> None:
     made = Made().asked(method="prompts/list").fence()
     expectations: list[Expectation] = [
-        NeverRequested(
-            methods=("prompts/list",), rule={REVISION: "R-1"}, severity={REVISION: severity}
-        )
+        NeverRequested(**(COMMON | {"severity": {REVISION: severity}}), methods=("prompts/list",))
         for severity in severities
     ]
     if blocked:
@@ -250,3 +277,171 @@ def test_a_belief_that_lists_is_noticed_only_where_nothing_else_can_be_the_cause
     assert loud(marked) == (4,), "a mark of the referee causes nothing"
     unsure = Made().add("ask", op="idle").add("answer", op="idle", ok={"idle": None})
     assert loud(believing(unsure)) == ()
+
+
+# --- how often, in what order, and what is given up ---
+
+
+def test_at_most_is_judged_behind_a_fence_and_shows_one_too_many() -> None:
+    twice = Requested(request=LIST, at_least=0, at_most=2, **COMMON)
+    assert word(Made().asked().fence(), twice) == "pass"
+    assert word(Made().asked(), twice) == UNKNOWN
+    assert Made().asked().asked().asked().asked().held_against(twice).findings[0].witness == (
+        *(0, 1, 2),
+    )
+
+
+def test_what_came_after_the_second_mark_does_not_count() -> None:
+    before = Requested(request=LIST, since="then", before="done", **COMMON)
+    assert word(Made().mark().asked().mark("done"), before) == "pass"
+    assert word(Made().mark().fence().mark("done").asked(), before) == "fail"
+    assert word(Made().mark().mark("done").asked().fence(), before) == UNKNOWN
+
+
+def test_requests_are_told_by_their_parameters_headers_and_principal() -> None:
+    bobs = Requested(request=RequestMatch(method="tools/list", principal="bob"), **COMMON)
+    sessions = Requested(request=RequestMatch(headers={"mcp-session-id": None}), **COMMON)
+    filtered = Requested(
+        request=RequestMatch(params={"notifications": {"toolsListChanged": True}}), **COMMON
+    )
+    listen = {"method": "l", "params": {"notifications": {"toolsListChanged": True, "x": 1}}}
+    plain = Made().add("open", "c", channel_kind="stdio", headers={}).asked().fence()
+    bob = Made().add("open", "c", headers={"mcp-session-id": "s"}, principal="bob").asked().fence()
+    assert [word(made, bobs) for made in (plain, bob)] == ["fail", "pass"]
+    assert [word(made, sessions) for made in (plain, bob)] == ["pass", "fail"]
+    assert word(plain, filtered) == "fail"
+    assert word(Made().add("in", "c", listen), filtered) == "pass"
+
+
+def test_an_http_get_is_a_request_too() -> None:
+    gets = Requested(request=RequestMatch(method="GET"), **COMMON)
+    assert word(Made().add("open", "g", channel_kind="get"), gets) == "pass"
+    assert word(Made().add("open", "g", channel_kind="post").fence(), gets) == "fail"
+
+
+def test_order() -> None:
+    probe, everything = RequestMatch(method="server/discover"), RequestMatch()
+    ordered = Ordered(first=probe, then=everything, **COMMON)
+    discover = "server/discover"
+    assert word(Made().asked(method=discover).asked(), ordered) == "pass"
+    assert word(Made(), ordered) == "pass"
+    lists_last = Ordered(first=probe, then=LIST, **COMMON)
+    assert word(Made().asked(method=discover).asked(), lists_last) == "pass"
+    assert word(Made().asked().asked(method=discover), ordered) == "fail"
+    assert Made().asked().held_against(ordered).findings[0].witness == (0,)
+
+
+def test_a_cancellation_names_the_request_with_its_type_on_its_pipe() -> None:
+    cancelled = Cancelled(request=LIST, **COMMON)
+    assert word(Made().asked().cancelled(1), cancelled) == "pass"
+    assert word(Made().asked().cancelled("1").fence(), cancelled) == "fail"
+    assert word(Made().asked().cancelled(1, "d").fence(), cancelled) == "fail"
+    assert word(Made().cancelled(1).asked().fence(), cancelled) == "fail"
+    assert word(Made().asked(), cancelled) == UNKNOWN
+    assert word(Made().fence(), cancelled) == UNKNOWN
+    assert word(Made().asked().add("close", "c").fence(), cancelled) == "fail"
+
+
+def test_over_http_the_end_of_the_stream_cancels() -> None:
+    cancelled = Cancelled(request=LIST, **COMMON)
+    made = Made().add("open", "c", channel_kind="post").asked()
+    assert word(made.add("close", "c"), cancelled) == "pass"
+    made = Made().add("open", "c", channel_kind="post").asked()
+    assert word(made.cancelled(1, "another"), cancelled) == "pass"
+
+
+def test_many_requests_at_one_period_are_not_paced() -> None:
+    paced = Paced(request=LIST, **COMMON)
+
+    def every(*pauses_ms: int) -> Made:
+        made = Made().asked()
+        for pause_ms in pauses_ms:
+            made.later(pause_ms).asked()
+        return made
+
+    assert word(every(100, 100, 100), paced) == "fail"
+    assert word(every(1_000, 1_001, 1_000), paced) == "fail"
+    assert word(every(100, 90, 110), paced) == "pass"
+    assert word(every(100, 100), paced) == "pass"
+    growing = Paced(request=LIST, backoff=True, **COMMON)
+    assert word(every(100, 190, 420, 800), growing) == "pass"
+    assert word(every(100, 120, 90, 110), growing) == "fail"
+
+
+# --- what the driver said of calls and of itself ---
+
+
+def test_the_order_of_items_counts_where_the_case_minds_it() -> None:
+    ordered = Answered(of="list", one_of=(("a@1", "b@1"),), in_order=True, **COMMON)
+    assert word(Made().offered("a@1", "b@1"), ordered) == "pass"
+    assert word(Made().offered("b@1", "a@1"), ordered) == "fail"
+
+
+def test_outcomes_of_calls() -> None:
+    refused = Outcome(of="list", one_of=("refused", "error"), **COMMON)
+    assert word(Made().called("refused").called("error"), refused) == "pass"
+    assert word(Made().called("refused").called("result"), refused) == "fail"
+    assert word(Made(), refused) == UNKNOWN
+
+
+def test_opinions_are_judged_only_where_there_are_some() -> None:
+    doubted = Opinion(of="list", one_of=("stale", "unknown"), **COMMON)
+    assert word(Made().opined("stale"), doubted) == "pass"
+    assert word(Made().opined("fresh"), doubted) == "fail"
+    assert word(Made().offered("a@1"), doubted) == "pass"
+
+
+# --- kinds of harm, and a harness that is late ---
+
+
+@pytest.mark.parametrize(
+    ("offered", "anomaly"),
+    [
+        (("a@1", "b@1"), "lost notice"),
+        (("a@1", "b@2"), "torn listing"),
+        (("a@2",), "cut walk"),
+        (("x@1",), "lost notice"),
+        ((), "lost catalog"),
+    ],
+)
+def test_the_items_say_what_kind_of_harm_it_is(offered: tuple[str, ...], anomaly: str) -> None:
+    wanted = Answered(of="list", one_of=(("a@2", "b@2"),), **COMMON)
+    made = Made().truth(("a@1",), ("b@1",)).truth(("a@2",), ("b@2",)).offered(*offered)
+    (found,) = made.held_against(wanted).findings
+    assert (found.anomaly, found.witness) == (anomaly, (1, 2))
+
+
+def test_a_harness_that_was_late_calls_nothing_absent() -> None:
+    late = LAG_MAX_MS + 1
+    missing = Made().fence()
+    assert missing.held_against(REQUESTED, lag_ms=LAG_MAX_MS).word == "fail"
+    verdict = missing.held_against(REQUESTED, lag_ms=late)
+    assert (verdict.word, verdict.unjudged) == (UNKNOWN, ("R-1: the harness was 1001 ms late",))
+    assert Made().fence().held_against(WALK, lag_ms=late).word == UNKNOWN
+    assert Made().offered("a@1").held_against(OFFERED, lag_ms=late).word == UNKNOWN
+
+
+def test_what_is_timed_needs_no_fence_and_no_answer() -> None:
+    request = Requested(request=LIST, timed=True, **COMMON)
+    assert word(Made(), request) == "fail"
+    answer = Answered(of="list", one_of=(("a@1",),), timed=True, **COMMON)
+    waiting = Made().add("ask", op="need", **{"as": "list"})
+    assert waiting.held_against(answer).findings[0].witness == (0,)
+    failing = Made().add("answer", op="need", **{"as": "list"}, error="no connection")
+    assert word(failing, answer) == UNKNOWN
+    assert waiting.held_against(answer, lag_ms=LAG_MAX_MS + 1).word == UNKNOWN
+
+
+def test_a_harness_that_was_late_does_not_judge_what_rests_on_time() -> None:
+    once = Requested(request=LIST, at_least=0, at_most=1, timed=True, **COMMON)
+    made = Made().asked().asked().fence()
+    assert made.held_against(once).word == "fail"
+    assert made.held_against(once, lag_ms=LAG_MAX_MS + 1).word == UNKNOWN
+
+
+def test_what_a_client_did_it_did_however_late_the_harness_was() -> None:
+    late = LAG_MAX_MS + 1
+    made = Made().asked(method="prompts/list").fence()
+    assert made.held_against(NEVER, lag_ms=late).word == "fail"
+    assert Made().offered("a@3").held_against(EVERY, lag_ms=late).word == "fail"
+    assert Made().asked().fence().held_against(REQUESTED, lag_ms=late).word == "pass"

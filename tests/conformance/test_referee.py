@@ -1,11 +1,11 @@
 """The referee as a server, message by message, and as the one who performs a script. No I/O."""
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from relist_conformance import wire
 from relist_conformance.outputs import Ask, Finish, Finished, Output, Reply, Reset, Send, Status
@@ -33,6 +33,8 @@ class Bench:
         revision: str = MODERN,
         transport: str = "stdio",
         server: Mapping[str, Any] | None = None,
+        ops: tuple[str, ...] = (),
+        must_speak: bool = False,
     ) -> None:
         case = {
             "id": "test:case",
@@ -42,9 +44,11 @@ class Bench:
             "source": [{"name": "s"}],
             "strength": {revision: "SHOULD"},
             "severity": {revision: "warn"},
+            "anomaly": "lost notice",
             "profile": "mcp",
             "revisions": [revision],
             "transports": ["stdio", "http"],
+            "must_speak": must_speak,
             "level": "full",
             "server": server
             or {
@@ -55,7 +59,7 @@ class Bench:
             "expect": [{"requested": {"method": "tools/list"}}],
         }
         self.referee = Referee(
-            parse_case(yaml.safe_dump(case).encode(), "test.yaml"), revision, transport
+            parse_case(json.dumps(case).encode(), "test.yaml"), revision, transport, ops=ops
         )
         self.now_ms = 0
         self.channels = 0
@@ -92,8 +96,10 @@ class Bench:
     def asks(self) -> list[Ask]:
         return [output for output in self.outputs if isinstance(output, Ask)]
 
-    def answer(self, ask_id: int, ok: Any = None, error: str | None = None) -> list[Output]:
-        self.referee.driver_answered(ask_id, Reply(ok, error), self.now_ms)
+    def answer(
+        self, ask_id: int, ok: Any = None, error: str | None = None, code: str | None = None
+    ) -> list[Output]:
+        self.referee.driver_answered(ask_id, Reply(ok, error, code), self.now_ms)
         return self.drain()
 
     @property
@@ -379,7 +385,7 @@ def test_the_four_kinds_have_items_of_their_shape() -> None:
 
 def test_a_held_answer_is_that_of_its_moment_and_is_sent_when_released() -> None:
     steps = [
-        {"hold": {"request": {"method": "tools/list"}, "as": "old"}},
+        {"answer": {"request": {"method": "tools/list"}, "hold": "old"}},
         {"await": {"request": {"method": "tools/list"}}},
         {"change": {"tools": [["a@2"]]}},
         {"await": {"request": {"method": "tools/list"}, "nth": 2}},
@@ -397,7 +403,7 @@ def test_a_held_answer_is_that_of_its_moment_and_is_sent_when_released() -> None
 
 def test_a_held_http_answer_is_a_stream_and_gone_when_the_client_closed_it() -> None:
     steps = [
-        {"hold": {"request": {"method": "tools/list"}, "as": "old"}},
+        {"answer": {"request": {"method": "tools/list"}, "hold": "old"}},
         {"await": {"request": {"method": "server/discover"}}},
         {"release": {"name": "old"}},
     ]
@@ -414,7 +420,7 @@ def test_a_held_http_answer_is_a_stream_and_gone_when_the_client_closed_it() -> 
 
 def test_requests_fail_as_often_as_told() -> None:
     error = {"code": -32603, "message": "no"}
-    fail = {"fail": {"request": {"method": "tools/list"}, "error": error, "times": 2}}
+    fail = {"answer": {"request": {"method": "tools/list"}, "error": error, "times": 2}}
     bench = Bench(fail, {"await": {"request": {"method": "never"}}})
     channel = bench.opened()
     answers = [sent(bench.said(channel, modern("tools/list", n)))[0] for n in range(3)]
@@ -488,6 +494,12 @@ def test_a_client_that_never_speaks_the_revision_is_not_judged() -> None:
     assert bench.outcome.startswith("not_applicable: the client never came to speak 2026-07-28")
 
 
+def test_a_client_that_must_speak_the_revision_is_judged_when_it_does_not() -> None:
+    bench = Bench({"need": {"kind": "tools", "as": "list"}}, must_speak=True)
+    bench.answer(1, {"items": None})
+    assert bench.outcome == "judged: "
+
+
 def test_a_wrong_frame_that_no_script_asked_for_is_our_own_fault() -> None:
     bench = Bench(server={"capabilities": {"tools": 7}, "tools": [["a@1"]]})
     bench.said(bench.opened(), modern("server/discover"))
@@ -532,7 +544,7 @@ def test_malformed_messages_are_noted_and_harm_nothing(message: object, revision
     bench = Bench(revision=revision)
     assert bench.said(bench.opened(), message) == []
     assert bench.posted(message).code == 400
-    assert "malformed" in bench.referee.history[2].data
+    assert "malformed" in bench.referee.history[3].data
 
 
 def test_a_flood_ends_the_run_and_the_server_goes_on() -> None:

@@ -65,7 +65,7 @@ ACTS = st.one_of(
 )
 STEPS = (
     {"connect": None},
-    {"hold": {"request": {"method": "tools/list"}, "as": "one"}},
+    {"answer": {"request": {"method": "tools/list"}, "hold": "one"}},
     {"need": {"kind": "tools", "wait": False}},
     {"await": {"request": {"method": "tools/list"}, "need": "tools", "else": "continue"}},
     {"change": {"tools": [["a@2"]], "notify": True}},

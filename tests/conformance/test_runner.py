@@ -145,3 +145,30 @@ def test_exit_codes(words: list[Word], code: int, strict: int) -> None:
     results = [made_result(word) for word in words]
     assert exit_code(results) == code
     assert exit_code(results, strict=True) == strict
+
+
+@pytest.mark.parametrize(
+    ("step", "lacks"),
+    [
+        ({"need": {"kind": "prompts"}}, "prompts"),
+        ({"believe": {"kind": "resources"}}, "resources"),
+        ({"refresh": {"kind": "tools"}}, "'refresh'"),
+        ({"credentials": {"of": "bob"}}, "'credentials'"),
+        ({"call": {"tool": "a", "planned": "a@1"}}, "'call' with what was planned"),
+        ({"advance": {"ms": 5_001}}, "'advance', and nobody waits for 5001 ms"),
+        ({"advance": {"ms": 5_000}}, None),
+        ({"call": {"tool": "a"}}, None),
+    ],
+)
+def test_a_case_that_needs_what_a_driver_lacks_is_untestable(
+    step: dict[str, object], lacks: str | None
+) -> None:
+    one = cell(steps=[{"connect": {}}, {"need": {"kind": "tools", "as": "list"}}, step])
+    told = untestable(one, made_hello())
+    assert told == (None if lacks is None else f"the driver does not offer {lacks}")
+    able = ("refresh", "credentials", "planned", "advance")
+    kinds = ("tools", "prompts", "resources")
+    assert untestable(one, made_hello(ops=able, kinds=kinds)) is None
+    elsewhere = {**step, "when": {"transports": ["http"]}}
+    assert untestable(cell(steps=[{"need": {"kind": "tools", "as": "list"}}, elsewhere]),
+                      made_hello()) is None  # fmt: skip

@@ -15,7 +15,8 @@ import anyio
 import anyio.abc
 from anyio.streams.stapled import MultiListener
 
-from relist_conformance import wire
+from relist.check.history import RequestMatch
+from relist_conformance import steps, wire
 from relist_conformance.ends import Closed, Heard, Opened, Received
 from relist_conformance.ends.http import HttpEnd, HttpHub
 from relist_conformance.ends.stdio import StdioEnd, StdioHub
@@ -23,13 +24,14 @@ from relist_conformance.history import Recorder
 from relist_conformance.legacy import LegacyServer
 from relist_conformance.modern import ModernServer
 from relist_conformance.outputs import Output
-from relist_conformance.rules import Answer, Channel, Refusal, Request
 from relist_conformance.script import ServerSetup
 from relist_conformance.server import Server
-from relist_conformance.steps import Hold, RequestMatch
 from support.unruly import Unruly, obey, serve
 
 TOKEN = "obedient"
+HOLD = steps.Answer(request=RequestMatch(method="tools/list"), delivery=steps.Delivery(hold="it"))
+
+_HOW: dict[str, steps.How] = {"result": "result", "error": "error", "cancel": "cancelled"}
 
 
 class ObedientReferee:
@@ -107,7 +109,7 @@ class ObedientReferee:
                 if op == "tell":
                     self._server.notify("tools")
             case "hold":
-                self._server.rules.arm(Hold(request=RequestMatch("tools/list"), name="it"))
+                self._server.rules.arm(HOLD)
             case "held":
                 while "it" not in self._server.rules.held:
                     await self._moved.wait()
@@ -127,21 +129,9 @@ class ObedientReferee:
     def _unlisten(self, how: str) -> int:
         """End all subscriptions: by a *result*, an *error*, or by a *cancel*."""
         assert isinstance(self._server, ModernServer)
-        ending = list(self._server._subscriptions)
-        for subscription in ending:
-            self._end(self._server, subscription.channel, subscription.id, how)
-        self._server._subscriptions.clear()
-        return len(ending)
-
-    @staticmethod
-    def _end(server: Server, channel: Channel, listen_id: object, how: str) -> None:
-        if how == "cancel":
-            cancelled = wire.notification("notifications/cancelled", {"requestId": listen_id})
-            server._write(channel, cancelled)
-            return
-        request = Request(channel, {"id": listen_id, "method": "subscriptions/listen"}, None, 0)
-        result = {"_meta": {wire.SUBSCRIPTION_ID: listen_id}}
-        server._send(Answer(request, result if how == "result" else Refusal(-32603, "told to")))
+        ending = len(self._server._subscriptions)
+        self._server.end_subscriptions(_HOW[how])
+        return ending
 
 
 def _pages(names: list[str]) -> tuple[tuple[str, ...], ...]:

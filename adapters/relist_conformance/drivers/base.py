@@ -17,6 +17,8 @@ import attrs
 CONTRACT = 1
 KINDS = ("tools", "prompts", "resources", "resource_templates")
 OPS = ("hello", "connect", "need", "believe", "call", "idle", "stop")
+"""What each driver offers here. A hello names its own ``ops`` where it offers more."""
+OPTIONAL = ("refresh", "credentials", "advance")
 
 Answer = Mapping[str, Any]
 
@@ -68,6 +70,25 @@ class Connection(ABC):
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool as an application would."""
 
+    async def call_planned(
+        self, name: str, arguments: Mapping[str, Any], planned: Mapping[str, Any]
+    ) -> Answer:
+        """Call a tool for a caller who saw it as ``planned`` says (op ``planned``)."""
+        del planned
+        return await self.call(name, arguments)
+
+    async def refresh(self, kind: str) -> Answer:  # noqa: ARG002
+        """The list as it is now, whatever the client holds (optional)."""
+        raise Refused("unknown op", "unsupported")
+
+    async def credentials(self, token: str) -> Answer:  # noqa: ARG002
+        """From now on act for whom this bearer token stands (optional)."""
+        raise Refused("unknown op", "unsupported")
+
+    async def advance(self, ms: int) -> Answer:  # noqa: ARG002
+        """Move the client's clock (optional)."""
+        raise Refused("unknown op", "unsupported")
+
     async def idle(self) -> Answer:
         """True once nothing is under way; None (the default) where the client cannot know."""
         return {"idle": None}
@@ -86,7 +107,9 @@ def run_driver(hello: Mapping[str, Any], connection: Callable[[Target], Connecti
     anyio.run(_Host(hello, connection).serve)
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """A command that is answered with an error."""
+
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.code = code
@@ -148,7 +171,7 @@ class _Host:
     async def _answer(self, command: Mapping[str, Any]) -> None:
         try:
             reply: dict[str, Any] = {"ok": await self._perform(command)}
-        except _Refused as refused:
+        except Refused as refused:
             reply = {"error": {"message": str(refused), "code": refused.code}}
         except Exception as error:
             reply = {"error": {"message": repr(error)}}
@@ -162,10 +185,10 @@ class _Host:
                 return await self._connect(command)
             case "stop":
                 return await self._stop(command.get("connection"))
-            case "need" | "believe" | "call" | "idle":
+            case op if op in (*OPS, *OPTIONAL):
                 return await self._on_connection(command)
             case _:
-                raise _Refused("unknown op", "unsupported")
+                raise Refused("unknown op", "unsupported")
 
     async def _connect(self, command: Mapping[str, Any]) -> Answer:
         target = command["target"]
@@ -200,7 +223,7 @@ class _Host:
     async def _on_connection(self, command: Mapping[str, Any]) -> Answer:
         live = self._live.get(command["connection"])
         if live is None:
-            raise _Refused("unknown connection")
+            raise Refused("unknown connection")
         with anyio.CancelScope() as scope:
             live.waiting.add(scope)
             try:
@@ -209,7 +232,7 @@ class _Host:
                 return await _ask(live.connection, command)
             finally:
                 live.waiting.discard(scope)
-        raise _Refused("the connection was stopped", "stopped")
+        raise Refused("the connection was stopped", "stopped")
 
 
 async def _ask(connection: Connection, command: Mapping[str, Any]) -> Answer:
@@ -219,6 +242,16 @@ async def _ask(connection: Connection, command: Mapping[str, Any]) -> Answer:
         case "believe":
             return connection.believe(command["kind"])
         case "call":
-            return await connection.call(command["name"], command.get("arguments") or {})
+            name = str(command["name"])
+            arguments: Mapping[str, Any] = command.get("arguments") or {}
+            if planned := command.get("planned"):
+                return await connection.call_planned(name, arguments, planned)
+            return await connection.call(name, arguments)
+        case "refresh":
+            return await connection.refresh(command["kind"])
+        case "credentials":
+            return await connection.credentials(command["token"])
+        case "advance":
+            return await connection.advance(command["ms"])
         case _:
             return await connection.idle()

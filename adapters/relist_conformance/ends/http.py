@@ -105,16 +105,23 @@ async def _answer(
             case Status() if _begins_stream(output):
                 await _start_stream(send, output)
             case Status():
-                body = b"" if output.body is None else wire.encode(output.body)
+                body = wire.text_of(output.body)
                 response = Response(body, output.code, output.headers)
                 return await response(request.scope, request.receive, send)
             case Send():
-                event = b"event: message\ndata: " + wire.encode(output.message) + b"\n\n"
+                event = _event(output)
                 await send({"type": "http.response.body", "body": event, "more_body": True})
             case Finish():
                 return await send({"type": "http.response.body", "body": b""})
             case _:
                 return
+
+
+def _event(output: Send) -> bytes:
+    """A server-sent event; each line of its text is a data line, which the client joins again."""
+    lines = wire.text_of(output.message if output.text is None else output.text).splitlines()
+    data = b"".join(b"data: " + line + b"\n" for line in lines or [b""])
+    return b"event: message\n" + data + b"\n"
 
 
 async def _start_stream(send: SendPart, status: Status) -> None:

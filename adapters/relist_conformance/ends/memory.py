@@ -1,5 +1,6 @@
 """The memory end: clients in this process, over plain object streams of decoded JSON messages."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
@@ -9,11 +10,14 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from relist.check.history import mapping
 from relist_conformance import wire
 from relist_conformance.ends import ChannelOutput, Closed, Hear, Opened, Received
 from relist_conformance.outputs import Send
 
-Message = dict[str, Any]
+Message = dict[str, Any] | wire.Unreadable
+"""What a client is given: a JSON object, or what takes the place of a text that is none."""
+
 _BUFFERED = 16
 
 
@@ -37,7 +41,8 @@ class MemoryLink:
     ) -> tuple[MemoryObjectReceiveStream[Message], MemoryObjectSendStream[Message]]:
         """A new connection to the referee, as (receive, send). Close both when done.
 
-        Messages are JSON objects. The receive stream ends when the referee breaks the connection.
+        Messages are JSON objects (or ``Unreadable``, to a client). The receive stream ends when the
+        referee breaks the connection.
         """
         self._count += 1
         channel = f"memory-{self._count}"
@@ -57,7 +62,7 @@ class MemoryLink:
             return
         if isinstance(output, Send):
             try:
-                stream.send_nowait(_copied(output.message))
+                stream.send_nowait(_delivered(output))
             except anyio.BrokenResourceError:
                 self.close(output.channel)
         else:
@@ -96,6 +101,17 @@ async def open_memory_end(hear: Hear) -> AsyncGenerator[MemoryLink, None]:
             tasks.cancel_scope.cancel()
 
 
-def _copied(message: Mapping[str, Any]) -> Any:
-    """What the other side would read: neither can change what the other holds."""
+def _delivered(output: Send) -> Any:
+    """What a client reads of it; without the bounds that hold for what clients send."""
+    text = wire.text_of(output.message if output.text is None else output.text)
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return wire.Unreadable(text[:200].decode(errors="replace"))
+    found = mapping(value)
+    return wire.Unreadable(repr(value)[:200]) if found is None else dict(found)
+
+
+def _copied(message: Any) -> Any:
+    """What the referee would read: neither can change what the other holds."""
     return wire.parse(wire.encode(message))

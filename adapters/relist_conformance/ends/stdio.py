@@ -51,7 +51,7 @@ class StdioEnd:
             return
         if isinstance(output, Send):
             with suppress(anyio.BrokenResourceError):
-                stream.send_nowait(wire.encode(output.message) + b"\n")
+                stream.send_nowait(_line(output))
         else:
             self._outgoing.pop(output.channel).close()
 
@@ -91,6 +91,10 @@ class StdioEnd:
                     if line.strip():
                         await self._hear(Received(channel, wire.parse(line)))
             tasks.cancel_scope.cancel()
+
+
+def _line(output: Send) -> bytes:
+    return wire.text_of(output.message if output.text is None else output.text) + b"\n"
 
 
 async def _write(

@@ -85,6 +85,62 @@ def mapping(value: object) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
+@frozen(kw_only=True)
+class RequestMatch:
+    """Which requests (and notifications) of a client are meant; what is left out does not matter.
+
+    ``method``: also ``GET`` and ``DELETE`` for such HTTP exchanges. ``page``: the page asked for
+    (1 has no cursor). ``params`` and ``headers`` are subsets; None stands for *not there*.
+    ``principal``: who it was sent for.
+    """
+
+    method: str | None = None
+    page: int | None = None
+    cursor: str | None = None
+    params: Mapping[str, Any] = field(factory=dict[str, Any])
+    headers: Mapping[str, str | None] = field(factory=dict[str, "str | None"])
+    principal: str | None = None
+
+    def matches(
+        self,
+        message: Mapping[str, Any],
+        page: int | None,
+        headers: Mapping[str, Any],
+        principal: str = "",
+    ) -> bool:
+        """Whether this message, which asks for ``page`` of its list, is meant."""
+        if self.method not in (None, message.get("method")) or self.page not in (None, page):
+            return False
+        if self.principal not in (None, principal):
+            return False
+        params = mapping(message.get("params")) or {}
+        if self.cursor is not None and params.get("cursor") != self.cursor:
+            return False
+        return _holds(params, self.params) and _holds(headers, self.headers)
+
+    def __str__(self) -> str:
+        """For people: what is asked for."""
+        told = self.method or "a request"
+        if self.cursor is not None:
+            told += f" with the cursor {self.cursor!r}"
+        elif self.page is not None:
+            told += f" for page {self.page}"
+        for what, wanted in (("parameters", self.params), ("headers", self.headers)):
+            told += f" with the {what} {dict(wanted)}" if wanted else ""
+        return told if self.principal is None else f"{told} for {self.principal or 'nobody'}"
+
+
+def _holds(whole: object, part: object) -> bool:
+    """Whether all of ``part`` is in ``whole``, type included; None in a mapping: is not there."""
+    if not isinstance(part, Mapping):
+        return type(whole) is type(part) and whole == part
+    found = mapping(whole)
+    return found is not None and all(
+        (found.get(key) is None) if value is None else _holds(found.get(key), value)
+        for key, value in cast("Mapping[str, Any]", part).items()
+    )
+
+
 def exchanges(history: History) -> tuple[Exchange, ...]:
     """All requests of the client with their answers, in the order in which they were asked.
 
@@ -108,11 +164,4 @@ def marked(history: History, name: str) -> int | None:
     """The number of the last mark of that name, None when the script never came there."""
     return next(
         (e.seq for e in reversed(history) if e.kind == "mark" and e.data.get("name") == name), None
-    )
-
-
-def last_fence(history: History) -> int | None:
-    """The number of the last fence that the client passed. Absence is only judged before it."""
-    return next(
-        (e.seq for e in reversed(history) if e.kind == "fence" and e.data.get("passed")), None
     )
