@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from relist_conformance.check import observed
-from relist_conformance.drivers.base import Connection, Target
+from relist_conformance.drivers.base import Answer, Connection, Refused, Target
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.errors import DriverReplyError
 from relist_conformance.play import play
@@ -36,7 +36,12 @@ ANNOUNCED: list[_Step] = [{"change": {"tools": [["c@1"], ["d@1"]], "notify": Tru
 MISSED: list[_Step] = [{"covered": {"kind": "tools"}}, {"change": {"tools": [["c@1"]]}}, _CUT]
 """Nobody could be told; but a client that had listened knows that it may have missed something."""
 
-_CASES = {case.id: case for case in load_cases() if "stdio" in case.transports}
+_CELLS = {
+    f"{case.id}-{revision}": (case, revision)
+    for case in load_cases()
+    if "memory" in case.transports
+    for revision in case.revisions
+}
 
 
 class ClientTests(ABC):
@@ -49,8 +54,7 @@ class ClientTests(ABC):
     def connect(self, target: Target, link: MemoryLink) -> Connection:
         """A new client, not yet run. ``target`` has neither a command nor a URL."""
 
-    @pytest.mark.parametrize("revision", REVISIONS)
-    @pytest.mark.parametrize("case", _CASES.values(), ids=_CASES)
+    @pytest.mark.parametrize(("case", "revision"), _CELLS.values(), ids=_CELLS)
     def test_case(self, case: Case, revision: str) -> None:
         """A case of Relist."""
         self.check(case, revision)
@@ -124,19 +128,31 @@ class InProcessDriver:
             if op == "believe":
                 return connection.believe(fields["kind"])
             await usable.wait()
-            match op:
-                case "need":
-                    return await connection.need(fields["kind"])
-                case "call":
-                    return await connection.call(fields["name"], fields["arguments"])
-                case "idle":
-                    return await connection.idle()
-                case _:
-                    raise DriverReplyError(f"unknown op {op!r}", "unsupported")
+            return await _perform(connection, op, fields)
         except DriverReplyError:
             raise
+        except Refused as refused:
+            raise DriverReplyError(str(refused), refused.code) from None
         except Exception as error:
             raise DriverReplyError(repr(error)) from error
+
+
+async def _perform(connection: Connection, op: str, fields: Mapping[str, Any]) -> Answer:
+    match op:
+        case "need":
+            return await connection.need(fields["kind"])
+        case "refresh":
+            return await connection.refresh(fields["kind"])
+        case "call" if planned := fields.get("planned"):
+            return await connection.call_planned(fields["name"], fields["arguments"], planned)
+        case "call":
+            return await connection.call(fields["name"], fields["arguments"])
+        case "credentials":
+            return await connection.credentials(fields["token"])
+        case "idle":
+            return await connection.idle()
+        case _:
+            raise DriverReplyError(f"unknown op {op!r}", "unsupported")
 
 
 async def _run(connection: Connection, usable: anyio.Event, scope: anyio.CancelScope) -> None:
@@ -167,7 +183,7 @@ def happenings() -> st.SearchStrategy[list[_Step]]:
         pages().map(lambda drawn: [MISSED[0], {"change": {"tools": drawn}}, _CUT]),
         st.just([{"need": {"kind": "tools"}}]),
         st.just([{"need": {"kind": "tools", "wait": False}}]),
-        st.just([{"fail": failure}]),
+        st.just([{"answer": failure}]),
         st.just([_CUT]),
     )
 
@@ -186,6 +202,7 @@ def story_case(story: list[list[_Step]]) -> Case:
         "source": [{"name": "Relist"}],
         "strength": dict.fromkeys(REVISIONS, "derived"),
         "severity": dict.fromkeys(REVISIONS, "fail"),
+        "anomaly": "lost notice",
         "profile": "relist",
         "revisions": list(REVISIONS),
         "transports": ["stdio"],

@@ -11,9 +11,16 @@ from relist_conformance.drivers.base import Answer, Connection, Target
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.in_process import ClientTests, InProcessDriver
 from relist_conformance.pytest_cases import RelistWarning
-from relist_conformance.script import REVISIONS, load_cases
+from relist_conformance.script import REVISIONS, Case, load_cases
 
 CASES = {case.id: case for case in load_cases()}
+
+
+FIRST = (
+    *("paging:every-page", "paging:empty-cursor", "notice:next-access", "notice:during-listing"),
+    *("failure:keeps-last-good", "late:timed-out-answer", "capability:undeclared"),
+    "reconnect:lists-again",
+)
 
 
 class Scripted(Connection):
@@ -48,7 +55,12 @@ class Scripted(Connection):
 
 
 class TestRight(ClientTests):
-    """All tests of the base class, as somebody who uses it has them."""
+    """The tests of the base class, as somebody has them whose client does what these cases ask."""
+
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize("case", [CASES[name] for name in FIRST], ids=FIRST)
+    def test_case(self, case: Case, revision: str) -> None:
+        super().test_case(case, revision)
 
     def connect(self, target: Target, link: MemoryLink) -> Connection:
         return Scripted(target, link)

@@ -1,6 +1,7 @@
 """Case files: what comes with Relist loads, and what is wrong in a file is named."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def raw(**changed: Any) -> dict[str, Any]:
         "source": [{"name": "A page", "url": "https://example.com/page"}],
         "strength": {"2025-11-25": "SHOULD", "2026-07-28": "MUST"},
         "severity": {"2025-11-25": "warn", "2026-07-28": "fail"},
+        "anomaly": "lost notice",
         "profile": "mcp",
         "revisions": ["2025-11-25", "2026-07-28"],
         "transports": ["stdio"],
@@ -39,17 +41,27 @@ def text(**changed: Any) -> bytes:
     return yaml.safe_dump(raw(**changed)).encode()
 
 
-def test_eight_cases_come_with_relist() -> None:
-    assert [case.id for case in ALL] == [
-        "paging:every-page",
-        "paging:empty-cursor",
-        "notice:next-access",
-        "notice:during-listing",
-        "failure:keeps-last-good",
-        "late:timed-out-answer",
-        "capability:undeclared",
-        "reconnect:lists-again",
-    ]
+def test_cases_come_with_relist_each_in_a_file_of_its_name() -> None:
+    folder = files("relist_specs") / "cases"
+    names = {path.name.removesuffix(".yaml") for path in folder.iterdir()}
+    assert {case.id.replace(":", "-") for case in ALL} == names
+    assert len(ALL) > 30
+
+
+def test_each_rule_that_the_official_suite_sets_aside_has_a_case() -> None:
+    page = Path(__file__).parents[2] / "specs" / "excluded-rules.md"
+    by_id = {case.id: case for case in ALL}
+    sections = page.read_text(encoding="utf-8").split("\n## ")[1:]
+    for section, count in zip(sections, (13, 7), strict=True):
+        rows = re.findall(r"^\| ([^|]+) \| ([A-Z ]+) \| ([^|]+) \| ", section, re.MULTILINE)
+        assert len(rows) == count
+        for rule, keyword, cases in rows:
+            named = [by_id[name] for name in re.findall(r"`([^`]+)`", cases)]
+            assert named, rule
+            assert any(case.profile == "mcp" or "derived" in case.strength.values()
+                       for case in named)  # fmt: skip
+            if keyword.startswith("MUST") and keyword in named[0].strength.values():
+                assert "fail" in named[0].severity.values()
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
@@ -75,6 +87,7 @@ def test_a_case_is_read_into_values() -> None:
             severity={"2025-11-25": "warn", "2026-07-28": "fail"},
             of="list",
             one_of=(("a@1",),),
+            anomaly="lost notice",
         ),
     )
 
@@ -100,7 +113,7 @@ def test_an_expectation_may_name_its_own_rule_and_severity() -> None:
     assert found.severity == {"2025-11-25": "warn", "2026-07-28": "warn"}
 
 
-HOLD = {"hold": {"request": {"method": "tools/list"}, "as": "one"}}
+HOLD = {"answer": {"request": {"method": "tools/list"}, "hold": "one"}}
 
 
 @pytest.mark.parametrize(
@@ -119,13 +132,30 @@ HOLD = {"hold": {"request": {"method": "tools/list"}, "as": "one"}}
             "'one' is held by no earlier",
         ),
         (
-            {"steps": [{"fail": {"request": {"method": "initialize"}, "error": {"code": 1}}}]},
-            "field 'steps/0/fail/error': .*message",
+            {"steps": [{"answer": {"request": {"method": "initialize"}, "error": {"code": 1}}}]},
+            "field 'steps/0/answer/error': .*message",
         ),
         (
-            {"steps": [{"hold": {"request": {"method": "subscriptions/listen"}, "as": "one"}}]},
-            "'subscriptions/listen' cannot be held or failed",
+            {"steps": [{"answer": {"request": {}, "hold": "one", "never": True}}]},
+            "field 'steps/0/answer'",
         ),
+        (
+            {"steps": [{"answer": {"request": {"method": "GET"}, "never": True}}]},
+            "field 'steps/0/answer/request': 'GET' needs transports: .http.",
+        ),
+        (
+            {"steps": [{"answer": {"request": {}, "status": {"code": 503}}}]},
+            "field 'steps/0/answer/status': '503' needs transports",
+        ),
+        ({"steps": [{"cut": {"what": "session"}}]}, "'session' needs transports: .http."),
+        (
+            {"steps": [{"end_subscriptions": {"how": "closed"}}]},
+            "'closed' needs transports: .http.",
+        ),
+        ({"steps": [{"excuse": {"request": {}, "why": "w", "since": "x"}}]}, "no earlier mark"),
+        ({"anomaly": "bad luck"}, "field 'anomaly': '\"bad luck\"'"),
+        ({"expect": [{"outcome": {"of": "x", "one_of": ["error"]}}]}, "'x' is no answer"),
+        ({"expect": [{"order": {"first": {}, "then": {}, "before": "x"}}]}, "'x' is no mark"),
         (
             {"steps": [{"idle": None, "when": {"given": "then"}}]},
             "field 'steps/0/when/given': 'then' is no earlier mark",

@@ -90,7 +90,7 @@ def hello(command: str) -> Hello:
 def test_python_1(python_1: str, tmp_path: Path) -> None:
     said = hello(python_1)
     assert (said.name, said.version[:2], said.level) == ("mcp.ClientSession", "1.", "full")
-    assert verdicts(python_1, tmp_path / "result.json") == V1
+    assert verdicts(python_1, tmp_path / "result.json", V1) == V1
 
 
 @pytest.mark.nightly
@@ -107,4 +107,4 @@ def test_node(
     command = shlex.join(("node", str(node / file)))
     said = hello(command)
     assert (said.name, said.version[:2], said.level) == (name, generation, "full")
-    assert verdicts(command, tmp_path / "result.json") == expected
+    assert verdicts(command, tmp_path / "result.json", expected) == expected

@@ -1,65 +1,27 @@
-"""Clients broken on purpose: the reference client with one defect each.
+"""Defects of the law: the reference client with one rule changed each."""
 
-``case`` is the case that is for it. ``also`` are cases that the same defect must fail as well; all
-others have to pass, or a verdict would be about something else than it says.
-"""
+from attrs import evolve
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import pytest
-from attrs import evolve, frozen
-
+from mutants.kit import Defect, Patch, pages, replace
 from relist import inputs as i
-from relist import machine, messages, requests
+from relist import machine, messages
 from relist.effects import Publish
 from relist.machine import Row
-from relist.messages import Heard, read_capabilities, read_page
+from relist.messages import read_capabilities
 from relist.policy import Policy
 from relist.rules import guards, walk
 from relist.rules.base import Step
 from relist.values import KINDS, WALKING, Capabilities, Catalog, Doubt, Phase
 
-Patch = pytest.MonkeyPatch
-Act = Callable[..., Step]
-
-
-@frozen
-class Defect:
-    """One way to be wrong. ``seed`` lasts as long as the test."""
-
-    name: str
-    case: str
-    seed: Callable[[Patch], None]
-    also: frozenset[str] = frozenset()
-
-
-def _replace(
-    patch: Patch, heard: type[Any], acts: Mapping[Phase, Act], to: Phase | None = None
-) -> None:
-    """In these phases, do just that on hearing this, and keep the phase or go to another."""
-    rows = dict(machine._CATALOG_ROWS)
-    rows[heard] = {**rows[heard], **{p: (Row(None, to or p, act),) for p, act in acts.items()}}
-    patch.setattr(machine, "_CATALOG_ROWS", rows)
-
-
-def _pages(patch: Patch, change: Callable[[i.PageArrived], i.PageArrived]) -> None:
-    def read(*args: Any) -> Heard[Any]:
-        page = read_page(*args)
-        heard = page.heard
-        return Heard(change(heard), page.notes) if isinstance(heard, i.PageArrived) else page
-
-    patch.setattr(requests, "read_page", read)
-
 
 def first_page_only(patch: Patch) -> None:
     """Takes the first page for the list."""
-    _pages(patch, lambda heard: evolve(heard, next_cursor=None))
+    pages(patch, lambda heard: evolve(heard, next_cursor=None))
 
 
 def empty_cursor_ends(patch: Patch) -> None:
     """Takes any falsy cursor for the end."""
-    _pages(patch, lambda heard: evolve(heard, next_cursor=heard.next_cursor or None))
+    pages(patch, lambda heard: evolve(heard, next_cursor=heard.next_cursor or None))
 
 
 def relists_first_page_only(patch: Patch) -> None:
@@ -85,12 +47,12 @@ def relists_first_page_only(patch: Patch) -> None:
 
 def deaf_to_notices(patch: Patch) -> None:
     """Never hears a notice."""
-    _replace(patch, i.ListChangedHeard, dict.fromkeys(Phase, walk.nothing))
+    replace(patch, i.ListChangedHeard, dict.fromkeys(Phase, walk.nothing))
 
 
 def forgets_to_walk_again(patch: Patch) -> None:
     """A notice during a listing is taken for answered by that listing."""
-    _replace(patch, i.ListChangedHeard, dict.fromkeys(WALKING, walk.nothing))
+    replace(patch, i.ListChangedHeard, dict.fromkeys(WALKING, walk.nothing))
 
 
 def empties_on_failure(patch: Patch) -> None:
@@ -102,7 +64,7 @@ def empties_on_failure(patch: Patch) -> None:
             return Step(state, effects)
         return Step(evolve(state, snapshot=evolve(state.snapshot, items=())), effects)
 
-    _replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
+    replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
 
 
 def never_retries(patch: Patch) -> None:
@@ -113,7 +75,7 @@ def never_retries(patch: Patch) -> None:
         tomorrow = evolve(state.pacing, due_at_ms=heard.now_ms + 86_400_000)
         return Step(evolve(state, pacing=tomorrow), effects)
 
-    _replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
+    replace(patch, i.PageFailed, dict.fromkeys(WALKING, fail), Phase.STALE)
 
 
 def late_answer_wins(patch: Patch) -> None:
@@ -126,7 +88,7 @@ def late_answer_wins(patch: Patch) -> None:
         state = evolve(catalog, snapshot=old, generation=old.generation)
         return Step(state, (Publish(catalog.kind, old, True),))
 
-    _replace(patch, i.PageArrived, {Phase.FRESH: overwrite})
+    replace(patch, i.PageArrived, {Phase.FRESH: overwrite})
 
 
 def asks_for_everything(patch: Patch) -> None:
@@ -141,33 +103,81 @@ def asks_for_everything(patch: Patch) -> None:
 def trusts_over_a_reconnect(patch: Patch) -> None:
     """A lost link says nothing about the list."""
     for heard in (i.LinkLost, i.LinkOpened, i.CoverageGained, i.CoverageLost):
-        _replace(patch, heard, {Phase.FRESH: walk.nothing})
+        replace(patch, heard, {Phase.FRESH: walk.nothing})
 
+
+SEVERAL_PAGES = frozenset(
+    {
+        "cache:same-method-and-parameters",
+        "paging:dead-cursor",
+        *("paging:starts-without-cursor", "paging:repeated-cursor", "paging:repeated-item"),
+        *("paging:endless", "ttl:expired-page"),
+        "ttl:first-page-received-first",
+    }
+)
+"""Cases that say nothing of a client that reads first pages only."""
+
+AFTER_A_NOTICE = frozenset(
+    {
+        *("call:planned-on-a-changed-tool", "failure:never-answered", "hostile:deep-schema"),
+        *("hostile:many-items", "malformed:list-of-another-type", "malformed:no-list"),
+        *("malformed:not-json", "malformed:one-bad-item", "malformed:unknown-result-type"),
+        *("notice:during-call", "paging:endless", "storm:burst", "storm:steady"),
+    }
+)
+"""Cases that say nothing of a client that does not list again after a notice."""
+
+FAILED_LISTINGS = frozenset(
+    {"malformed:list-of-another-type", "malformed:no-list", "malformed:unknown-result-type"}
+)
+"""Cases in which a listing fails on its way."""
 
 DEFECTS = (
     Defect(
         "first-page-only",
         "paging:every-page",
         first_page_only,
-        frozenset({"paging:empty-cursor", "notice:next-access", "notice:during-listing"}),
+        frozenset({"paging:empty-cursor", "notice:next-access", "notice:during-listing"})
+        | SEVERAL_PAGES,
     ),
     Defect("empty-cursor-ends", "paging:empty-cursor", empty_cursor_ends),
     Defect(
         "relists-first-page-only",
         "notice:next-access",
         relists_first_page_only,
-        frozenset({"notice:during-listing"}),
+        frozenset({"notice:during-listing", "paging:starts-without-cursor", "paging:endless"})
+        | {"hostile:deep-schema", "hostile:many-items", "malformed:one-bad-item"},
     ),
     Defect(
         "deaf-to-notices",
         "notice:next-access",
         deaf_to_notices,
-        frozenset({"notice:during-listing", "failure:keeps-last-good"}),
+        frozenset(
+            {"notice:during-listing", "failure:keeps-last-good", "paging:starts-without-cursor"}
+        )
+        | {"notice:prompts", "notice:resources", "notice:templates"}
+        | AFTER_A_NOTICE,
     ),
     Defect("forgets-to-walk-again", "notice:during-listing", forgets_to_walk_again),
-    Defect("empties-on-failure", "failure:keeps-last-good", empties_on_failure),
-    Defect("never-retries", "failure:keeps-last-good", never_retries),
+    Defect(
+        "empties-on-failure",
+        "failure:keeps-last-good",
+        empties_on_failure,
+        FAILED_LISTINGS | {"capability:method-not-found"},
+    ),
+    Defect(
+        "never-retries",
+        "failure:keeps-last-good",
+        never_retries,
+        frozenset({"paging:dead-cursor", "cache:input-required-list"}) | FAILED_LISTINGS,
+    ),
     Defect("late-answer-wins", "late:timed-out-answer", late_answer_wins),
     Defect("asks-for-everything", "capability:undeclared", asks_for_everything),
-    Defect("trusts-over-a-reconnect", "reconnect:lists-again", trusts_over_a_reconnect),
+    Defect(
+        "trusts-over-a-reconnect",
+        "reconnect:lists-again",
+        trusts_over_a_reconnect,
+        frozenset({"reconnect:listens-again", "reconnect:other-capabilities"})
+        | {"listen:ended:by-cancellation", "listen:ended:by-error", "listen:ended:by-result"},
+    ),
 )

@@ -1,4 +1,4 @@
-"""The reference client judged inside this process: over the memory end, in virtual time."""
+"""The reference client judged inside this process: mostly in memory, in virtual time."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -10,16 +10,26 @@ import trio.testing
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from relist.policy import Policy
 from relist_conformance.drivers.reference import ReferenceConnection
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.play import Played, play
 from relist_conformance.script import Case
-from relist_mcp import Catalogs, Streams
+from relist_mcp import Catalogs, Http, Streams
 
 _Read = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Write = MemoryObjectSendStream[SessionMessage]
+
+
+def _read(message: object) -> SessionMessage | Exception:
+    """What the SDK's own transports make of a frame."""
+    try:
+        parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
+    except ValidationError as error:
+        return error
+    return SessionMessage(parsed)
 
 
 @asynccontextmanager
@@ -32,8 +42,7 @@ async def _transport(link: MemoryLink) -> AsyncGenerator[tuple[_Read, _Write]]:
     async def hear() -> None:
         async with inward:
             async for message in receive:
-                parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
-                await inward.send(SessionMessage(parsed))
+                await inward.send(_read(message))
 
     async def speak() -> None:
         async for item in outward:
@@ -46,11 +55,17 @@ async def _transport(link: MemoryLink) -> AsyncGenerator[tuple[_Read, _Write]]:
         tasks.cancel_scope.cancel()
 
 
+POLICY: dict[str, Any] = {}
+"""What a defect changes of the policy."""
+
+
 class Inside(ReferenceConnection):
     """A reference connection, opened on a link and asked like a driver."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks
+        self._shown = {}
+        self._scope = anyio.CancelScope()
         self._usable = anyio.Event()
 
     async def ask(self, op: str, fields: Mapping[str, object]) -> Mapping[str, Any]:
@@ -67,12 +82,24 @@ class Inside(ReferenceConnection):
             case "believe":
                 return self.believe(str(fields["kind"]))
             case "call":
-                return await self.call(str(fields["name"]), {})
+                return await self._called(fields)
             case "idle":
                 return await self.idle()
+            case "refresh":
+                return await self.refresh(str(fields["kind"]))
+            case "credentials":
+                return await self.credentials(str(fields["token"]))
+            case "stop":
+                self._scope.cancel()
             case _:
                 pass
         return {}
+
+    async def _called(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, arguments = str(fields["name"]), fields["arguments"]
+        if planned := fields.get("planned"):
+            return await self.call_planned(name, arguments, planned)
+        return await self.call(name, arguments)
 
     async def _hold(
         self,
@@ -80,27 +107,35 @@ class Inside(ReferenceConnection):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        link: MemoryLink = fields["target"]["link"]
+        given = fields["target"]
         limit_ms = fields.get("request_timeout_ms") or 30_000
-        policy = Policy(seed=b"inside", request_limit_ms=limit_ms)
-        target = Streams(lambda: _transport(link))
-        async with Catalogs.connect(target, policy=policy) as self._catalogs:
-            task_status.started()
-            self._usable.set()
-            await anyio.sleep_forever()
+        policy = Policy(**{"seed": b"inside", "request_limit_ms": limit_ms, **POLICY})
+        target = Http(given["url"]) if "url" in given else _streams(given["link"])
+        with self._scope:
+            async with Catalogs.connect(target, policy=policy) as self._catalogs:
+                task_status.started()
+                self._usable.set()
+                await anyio.sleep_forever()
+
+
+def _streams(link: MemoryLink) -> Streams:
+    return Streams(lambda: _transport(link))
+
+
+async def _judge(case: Case, revision: str, transport: str) -> Played:
+    async with anyio.create_task_group() as tasks:
+        played = await play(case, revision, transport, Inside(tasks))
+        tasks.cancel_scope.cancel()
+    return played
 
 
 def judge_inside(case: Case, revision: str) -> Played:
-    """Play one case against the client as it is now, patches included."""
+    """Play one case against the client as it is now, patches included.
 
-    async def run() -> Played:
-        async with anyio.create_task_group() as tasks:
-            played = await play(case, revision, "memory", Inside(tasks))
-            tasks.cancel_scope.cancel()
-        return played
-
-    return anyio.run(
-        run,
-        backend="trio",
-        backend_options={"clock": trio.testing.MockClock(autojump_threshold=0)},
-    )
+    In memory and in virtual time; what is for HTTP alone over a real port.
+    """
+    if "memory" not in case.transports:
+        return anyio.run(_judge, case, revision, "http")
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    options = {"clock": clock}
+    return anyio.run(_judge, case, revision, "memory", backend="trio", backend_options=options)

@@ -71,11 +71,13 @@ class Connection(ABC):
         """Call a tool as an application would."""
 
     async def call_planned(
-        self, name: str, arguments: Mapping[str, Any], planned: Mapping[str, Any]
+        self,
+        name: str,  # noqa: ARG002
+        arguments: Mapping[str, Any],  # noqa: ARG002
+        planned: Mapping[str, Any],  # noqa: ARG002
     ) -> Answer:
-        """Call a tool for a caller who saw it as ``planned`` says (op ``planned``)."""
-        del planned
-        return await self.call(name, arguments)
+        """Call a tool for a caller who saw it as ``planned`` says (optional: ``planned``)."""
+        raise Refused("unknown field 'planned'", "unsupported")
 
     async def refresh(self, kind: str) -> Answer:  # noqa: ARG002
         """The list as it is now, whatever the client holds (optional)."""
