@@ -5,7 +5,8 @@ call that was sent is never cancelled because a list changes. Rule: CALL-07, CAL
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from attrs import evolve
@@ -59,7 +60,8 @@ _PLAIN: Final = {
 }
 
 Check = Callable[[Item], Fault | None]
-Send = Callable[[Item | None], Awaitable[Completed]]
+Again = Callable[[], Awaitable[object]]  # may it be sent once more? Raises CallRefused.
+Send = Callable[[Item | None, Again], Awaitable[Completed]]
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 
@@ -96,11 +98,12 @@ class Calls:
         method, given = "tools/call", self._plain(Kind.TOOLS, name, arguments)
         sent: Item | None = None
 
-        async def send(item: Item | None) -> Completed:
+        async def send(item: Item | None, again: Again) -> Completed:
             nonlocal sent
             sent = item
             headers = self._headers(item, given)
-            return await self.send(Kind.TOOLS, method, name, {"arguments": given}, headers)
+            params = {"arguments": given}
+            return await self.send(Kind.TOOLS, method, name, params, again, headers)
 
         def check(item: Item) -> Fault | None:
             return self._definition(item).fault_of_call(given)
@@ -118,8 +121,8 @@ class Calls:
         """See ``Catalogs.get_prompt``."""
         method, given = "prompts/get", self._plain(Kind.PROMPTS, name, arguments)
 
-        async def send(_: Item | None) -> Completed:
-            return await self.send(Kind.PROMPTS, method, name, {"arguments": given})
+        async def send(_: Item | None, again: Again) -> Completed:
+            return await self.send(Kind.PROMPTS, method, name, {"arguments": given}, again)
 
         def check(item: Item) -> Fault | None:
             return self._definition(item).fault_of_prompt(given)
@@ -131,8 +134,8 @@ class Calls:
     async def read_resource(self, uri: str) -> Completed:
         """The raw result of a read. Whether it is listed is no matter. Rule: CALL-24, RES-13."""
 
-        async def send(_: Item | None) -> Completed:
-            return await self.send(Kind.RESOURCES, "resources/read", uri, {})
+        async def send(_: Item | None, again: Again) -> Completed:
+            return await self.send(Kind.RESOURCES, "resources/read", uri, {}, again)
 
         return await self._made(Kind.RESOURCES, Call(uri, 0), lambda _: None, send)
 
@@ -179,8 +182,10 @@ class Calls:
         while True:
             admitted = await self._admitted(kind, call, check, partition)
             generation = self._catalog(kind).generation
+            same = evolve(admitted.call, planned=admitted.item, asked=None)
+            same_again = partial(self._admitted, kind, same, check, partition)
             try:
-                return await send(admitted.item)
+                return await send(admitted.item, same_again)
             except r.Rejected as rejected:
                 failure = Failure("error answer", rejected.code)
                 unlisted = kind is Kind.RESOURCES and admitted.item is None
@@ -311,18 +316,21 @@ class Calls:
         method: str,
         key: str,
         params: Mapping[str, Any],
+        again: Again,
         headers: Mapping[str, str] | None = None,
     ) -> Completed:
         """Send what was admitted, and answer what is asked meanwhile.
 
         Raises Rejected for an error answer, MCPError for a lost request. Questions that were put to
-        one user are not answered as another. Rule: AUTH-03.
+        one user are not answered as another; and while somebody thought about the answer, the entry
+        may have changed, so each later round passes the gate anew. Rule: AUTH-03, CALL-02.
         """
         about = {"uri" if kind is Kind.RESOURCES else "name": key}
-        partition = self._catalog(kind).standing.partition
+        rounds = count()
 
         async def request(params: dict[str, Any]) -> dict[str, Any]:
-            self._check_partition(kind, key, partition)
+            if next(rounds):
+                await again()
             try:
                 return await self._catalogs.request(method, params, name=key, headers=headers)
             except MCPError as error:

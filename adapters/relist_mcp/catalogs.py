@@ -34,6 +34,7 @@ from relist_mcp.handlers import NO_HANDLERS, Handlers
 from relist_mcp.identity import CLIENT_VERSION, NOBODY_YET, Identity
 from relist_mcp.logs import Log
 from relist_mcp.loop import Loop, Observer
+from relist_mcp.sendable import check_sendable
 from relist_mcp.speech import Voice
 from relist_mcp.status import Status, status
 from relist_mcp.tally import Counter
@@ -291,10 +292,10 @@ class Catalogs:
     ) -> dict[str, Any]:
         """The raw result of any other request, sent once the link is live. It passes no gate.
 
-        ``name`` is what it is about: a tool, prompt or resource. Raises NotConnected if the link is
-        closed, parked, refused or just lost, and MCPError for an error answer or a lost transport.
-        Rule: CALL-25.
+        ``name``: of a tool or prompt, or a URI. Raises ImpossibleAct for what is no JSON in UTF-8,
+        NotConnected if the link has ended, MCPError for an error or a lost link. Rule: CALL-25.
         """
+        check_sendable([params, name])
         while self.session.link.phase is not LinkPhase.LIVE:
             if self.session.link.phase in ENDED:
                 raise NotConnected(self.session.link.phase.value)
@@ -341,7 +342,7 @@ class Catalogs:
     def subscribe(self, uri: str) -> None:
         """Hear of updates of this resource, on this link and on every later one.
 
-        Raises ImpossibleAct beyond ``policy.subscriptions_max``.
+        Raises ImpossibleAct beyond ``policy.subscriptions_max``, and for what is no Unicode text.
         """
         self._contents.watch(self._contents.wanted | {uri})
 

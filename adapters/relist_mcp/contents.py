@@ -20,6 +20,7 @@ from relist.values import Era, Item, Kind, Scope
 from relist_mcp.calls import Calls, parsed
 from relist_mcp.exchange import now_ms
 from relist_mcp.loop import Fed, Loop
+from relist_mcp.sendable import check_sendable
 
 if TYPE_CHECKING:
     from relist_mcp.catalogs import Catalogs
@@ -93,9 +94,11 @@ class ContentCache:
     def watch(self, wanted: Iterable[str]) -> None:
         """Hear of updates of these resources, and of no others.
 
-        Raises ImpossibleAct for more than ``policy.subscriptions_max``. Rule: RES-03, RES-04.
+        Raises ImpossibleAct for more than ``policy.subscriptions_max``, and for what is no text.
+        Rule: RES-03, RES-04.
         """
         uris, most = frozenset(wanted), self._catalogs.policy.subscriptions_max
+        check_sendable(sorted(uris))  # each link that it is sent on would end
         if len(uris) > most:  # raised here, not in the loop
             raise ImpossibleAct(f"{len(uris)} subscriptions, more than policy.subscriptions_max")
         self._wanted = uris

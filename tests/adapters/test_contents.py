@@ -407,3 +407,24 @@ async def test_of_too_many_what_was_subscribed_to_is_told_instead() -> None:
     assert last in heard
     assert len(heard) <= NEWS_MAX + 2
     await updates.aclose()
+
+
+@ERAS
+@everywhere
+async def test_a_uri_that_cannot_be_put_on_the_wire_ends_no_link(era: str) -> None:
+    """The SDK's transports end with it, and a subscription would be made again on each link."""
+    _, pipe = serve_resources(era, "x://1")
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        await catalogs.idle()
+        for ask in (
+            lambda: catalogs.read_resource("x://\ud800"),
+            lambda: catalogs.request(READ, {"uri": "x://\ud800"}),
+            lambda: catalogs.request(READ, {"uri": float("nan")}),
+        ):
+            with pytest.raises(ImpossibleAct) as caught:
+                await ask()
+            assert "\ud800" not in str(caught.value)
+        with pytest.raises(ImpossibleAct):
+            catalogs.subscribe("x://\ud800")
+        await catalogs.read_resource("x://1")
+        assert pipe.opened == 1

@@ -160,3 +160,21 @@ def test_an_unchanged_item_is_not_read_again() -> None:
     assert set(reader.read((changed,))) == {"u:b"}
     again = reader.read((copy.copy(changed),))
     assert again["u:b"].id == second["u:b"].id
+
+
+@rule("DRIFT-07")
+def test_what_looks_like_the_escape_of_a_surrogate_is_no_surrogate() -> None:
+    entries = (
+        rb'{"name":"t","title":"x\u0000d800\ud800"}',
+        rb'{"name":"t","title":"x\ud800\ud800"}',
+    )
+    one, other = (definition_of(REF, entry) for entry in entries)
+    assert one.id != other.id
+
+
+def test_an_entry_that_upsets_the_host_is_opaque() -> None:
+    def effect(entry: Any) -> Any:
+        return {"description": entry["description"].upper()}
+
+    for entry in (b'{"name":"t"}', b'{"name":"t","description":5}'):
+        assert definition_of(REF, entry, effect).fields == {"": entry}

@@ -27,14 +27,14 @@ from relist.drift.values import (
 from relist.errors import RelistError
 from relist.policy import Risk
 from relist.values import Kind
-from relist_mcp import Catalogs
+from relist_mcp import Catalogs, Credentials
 from relist_mcp.drift import schemas
 from relist_mcp.drift.guard import Pinned
 from relist_mcp.drift.store import Store
 from relist_mcp.refusals import Removed, Withheld
-from support.brain import LEGACY, Brain, tool
+from support.brain import LEGACY, MODERN, Brain, tool
 from support.live import ERAS, policy, serve
-from support.loops import everywhere
+from support.loops import everywhere, virtually
 from support.pipe import Pipe
 
 rule = pytest.mark.rule
@@ -315,6 +315,50 @@ async def test_a_keeper_that_fails_exposes_nothing(era: str) -> None:
         assert catalogs.guard.rule(Kind.TOOLS, "a") is None
         await catalogs.refresh(Kind.TOOLS)  # the catalogs themselves go on
         keeper.broken = False
+        assert shown(catalogs) == ["a"]
+
+
+@rule("DRIFT-33")
+@ERAS
+@everywhere
+async def test_what_could_not_be_kept_is_told_at_the_next_look(era: str) -> None:
+    """Else nobody could review it until the server happens to change again."""
+    brain, pipe = serve(era, "a")
+    keeper = Memory()
+    keeper.wish(exactly(ref("a")))
+    async with Catalogs.connect(pipe.target, policy=policy(), profile=pinned(keeper)) as catalogs:
+        await catalogs.idle()
+        keeper.approve(ref("a"))
+        keeper.broken = True
+        brain.lists["tools"] = [tool("a", description="mails it")]
+        await _changed(brain, pipe, catalogs)
+        keeper.broken = False
+        assert shown(catalogs) == []
+        (review,) = reviews(keeper.ledger)
+        assert review.why is Why.CHANGED
+        told = len(keeper.heard)
+        assert shown(catalogs) == []
+        assert len(keeper.heard) == told  # once is enough
+
+
+@rule("AUTH-03", "DRIFT-33")
+@virtually
+async def test_what_another_user_is_shown_proves_nothing() -> None:
+    brain, pipe = serve(MODERN, "a")
+    brain.hints["cacheScope"] = "private"
+    keeper = Memory()
+    keeper.wish(exactly(ref("a")))
+    async with Catalogs.connect(pipe.target, policy=policy(), profile=pinned(keeper)) as catalogs:
+        await catalogs.idle()
+        keeper.approve(ref("a"))
+        brain.set_tools()
+        catalogs.change_credentials(Credentials(partition="other"))
+        await catalogs.refresh(Kind.TOOLS)
+        assert shown(catalogs) == []
+        assert isinstance(keeper.heard[-1], i.ObservationFailed)
+        brain.set_tools("a")
+        catalogs.change_credentials(Credentials())
+        await catalogs.refresh(Kind.TOOLS)
         assert shown(catalogs) == ["a"]
 
 

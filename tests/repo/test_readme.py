@@ -51,6 +51,25 @@ def test_the_live_example_lists_a_real_server(tmp_path: Path) -> None:
     assert result.stdout.split(" ", 1)[1].strip() == "['add']"
 
 
+def test_what_was_pinned_is_what_the_example_shows(tmp_path: Path) -> None:
+    """The same command is run as the block and the line of shell above it say."""
+    (tmp_path / "server.py").write_text(SERVER)
+    command = [sys.executable, "server.py"]
+    program = "from relist_conformance.cli import main; main()"
+    relist = [sys.executable, "-c", program, "pin", "--store", "relist.db"]
+    who = ["--consumer", "agent", "--yes", "--who", "me", "--id", "python3 server.py"]
+    subprocess.run([*relist, *who, "--", *command], cwd=tmp_path, capture_output=True, check=True)
+    code = _block("pinned").replace('"python3"', repr(sys.executable))
+    result = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport anyio\nanyio.run(main)\n"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.strip() == "['add']"
+
+
 def test_ci_runs_exactly_the_second_command() -> None:
     assert len(COMMANDS) == 2
     assert COMMANDS[1] in (ROOT / ".ci" / "run").read_text()

@@ -2,8 +2,8 @@
 
 What I-JSON has no place for is first written as a text that nothing else is written as: an integer
 beyond 2^53 as NUL, ``i`` and its digits; a text with a lone surrogate as NUL, ``s`` and the text
-with each such surrogate as NUL and four hexadecimal digits; a text that begins with NUL with one
-more NUL. ``specs/relist_specs/vectors/capability-ids.json`` has examples.
+with each such surrogate, and each NUL, as NUL and four hexadecimal digits; a text that begins with
+NUL with one more NUL. ``specs/relist_specs/vectors/capability-ids.json`` has examples.
 """
 
 import json
@@ -16,6 +16,7 @@ from relist.messages import is_object
 
 _INT_MAX = 2**53 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED = re.compile("[\x00\ud800-\udfff]")  # NUL as well, so that no two texts become one
 _NUL = "\x00"
 _DIGITS_MAX = 20
 
@@ -96,5 +97,5 @@ def _text(text: str) -> str:
     if text.startswith(_NUL):
         return _NUL + text
     if _SURROGATE.search(text):
-        return f"{_NUL}s" + _SURROGATE.sub(lambda found: f"{_NUL}{ord(found[0]):04x}", text)
+        return f"{_NUL}s" + _ESCAPED.sub(lambda found: f"{_NUL}{ord(found[0]):04x}", text)
     return text

@@ -49,11 +49,11 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
 
     What has no canonical form is one opaque field, so that any change of it goes to review. The
     hash covers server, subject and key, so equal texts elsewhere have other ids. Rule: DRIFT-03,
-    DRIFT-07.
+    DRIFT-07. So is what upsets the host's ``effect``: no server may end a host by an entry.
     """
     try:
         entry = _entry(raw)
-        effective = effect(entry)
+        effective = _effective(effect, entry)
         fields = {name: canonical(value) for name, value in effective.items()}
         return Definition(
             ref,
@@ -65,6 +65,13 @@ def definition_of(ref: CapabilityRef, raw: bytes, effect: Effect = without_meta)
         )
     except (NotCanonical, RecursionError, ValueError):
         return opaque_of(ref, raw)
+
+
+def _effective(effect: Effect, entry: Entry) -> Entry:
+    try:
+        return effect(entry)
+    except Exception as error:
+        raise NotCanonical("the effect failed") from error
 
 
 def opaque_of(ref: CapabilityRef, raw: bytes) -> Definition:

@@ -33,7 +33,7 @@ from relist.drift.values import (
 )
 from relist.errors import RelistError
 from relist.session import Session
-from relist.values import Item, Items, Kind, LinkPhase, Snapshot
+from relist.values import Item, Items, Kind, LinkPhase, Scope, Snapshot
 from relist_mcp.drift import schemas
 from relist_mcp.drift.definitions import SUBJECTS, Effect, Reader, definition_of, without_meta
 from relist_mcp.events import Outcome, WalkEnded
@@ -96,6 +96,8 @@ class Guard:
     def __init__(self, pinned: Pinned, binding: Callable[[], Speaking | None]) -> None:
         self._pinned, self._binding = pinned, binding
         self._readers = {kind: Reader(pinned.server.id, kind, pinned.effect) for kind in Kind}
+        self._mine: str | None = None  # the partition of the credentials at the start
+        self._untold: dict[Subject, LedgerInput] = {}  # what could not be kept when it was observed
 
     # --- what is observed -------------------------------------------------------------------------
 
@@ -104,11 +106,16 @@ class Guard:
 
         So is what the server says about its use, whenever it says what it offers.
         """
+        now = fed.after.catalogs[0].standing.partition
+        if self._mine is None:
+            self._mine = fed.before.catalogs[0].standing.partition
         if isinstance(fed.heard, _OFFERS) and fed.after.link.phase is LinkPhase.LIVE:
-            self._tell(self._said())
+            self._observed(self._said(), mine=now == self._mine)
         for effect in fed.effects:
             if isinstance(effect, e.Publish):
-                self._tell(self._inventory(effect.kind, effect.snapshot))
+                listed = effect.snapshot
+                mine = listed.scope is Scope.PUBLIC or listed.partition == self._mine
+                self._observed(self._inventory(effect.kind, listed), mine=mine)
 
     def watch(self, _: Fed, told: Told) -> None:
         """See ``fold.Watcher``: a walk that comes to nothing proves nothing. Rule: DRIFT-33."""
@@ -117,6 +124,16 @@ class Guard:
                 subject, why = SUBJECTS[event.kind], event.outcome.value
                 server, at_ms = self._pinned.server.id, self._pinned.wall_ms()
                 self._tell(ObservationFailed(server, subject, why, at_ms))
+
+    def _observed(self, taken: InventoryTaken, *, mine: bool) -> None:
+        """What is private to somebody else, since credentials changed, proves nothing about what
+        the profile was made for. Rule: AUTH-03, DRIFT-33."""
+        heard: LedgerInput = taken
+        if not mine:
+            server, at_ms = self._pinned.server.id, taken.at_ms
+            heard = ObservationFailed(server, taken.subject, "another partition", at_ms)
+        self._untold[taken.subject] = heard
+        self._catch_up()
 
     def _inventory(self, kind: Kind, snapshot: Snapshot) -> InventoryTaken:
         pinned = self._pinned
@@ -143,11 +160,19 @@ class Guard:
         ref = CapabilityRef(self._pinned.server.id, Subject.INSTRUCTIONS, "")
         return definition_of(ref, json.dumps({"instructions": said}).encode())
 
-    def _tell(self, heard: LedgerInput) -> None:
+    def _catch_up(self) -> None:
+        """Tell what is untold: the newest of each subject, for as long as it takes."""
+        for subject, heard in list(self._untold.items()):
+            if self._tell(heard):
+                del self._untold[subject]
+
+    def _tell(self, heard: LedgerInput) -> bool:
         try:
             self._pinned.keeper.tell(heard)
         except RelistError as error:  # an observer must not raise; nothing is exposed meanwhile
             logger.warning("drift: not kept, %s", type(error).__name__)
+            return False
+        return True
 
     # --- what follows -----------------------------------------------------------------------------
 
@@ -155,6 +180,7 @@ class Guard:
         """The ledger, with what others decided meanwhile; None if it cannot be had."""
         try:
             self._pinned.keeper.changed()
+            self._catch_up()
             return self._pinned.keeper.ledger
         except RelistError as error:
             logger.warning("drift: nothing is exposed, %s", type(error).__name__)
