@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import frozen
 
-from relist.values import Item, Items, Kind, Snapshot
+from relist.values import Item, Items, Kind
 
 
 @frozen
@@ -32,11 +32,25 @@ class Change:
     changed: tuple[Changed, ...]
 
 
-def change(kind: Kind, before: Snapshot | None, after: Snapshot | None) -> Change | None:
+class Listed(Protocol):
+    """A list with its generation: a snapshot, or the surface that was made of one."""
+
+    @property
+    def items(self) -> Items:
+        """The entries."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Which list it is of."""
+        ...
+
+
+def change(kind: Kind, before: Listed | None, after: Listed | None) -> Change | None:
     """The change between two lists of a kind; None if no entry differs. Rule: NOTE-20.
 
     Entries keep the order of the list they stand in. None is a list that nobody has seen yet, or
-    one that was withdrawn.
+    one that was withdrawn. Between two surfaces it tells of nothing that a model may not see.
     """
     old = {} if before is None else {item.key: item for item in before.items}
     new = {} if after is None else {item.key: item for item in after.items}

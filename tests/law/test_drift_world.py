@@ -92,7 +92,7 @@ SCENES = {
     "two servers": 231,
     "a whole server": 464,
     "a rename": 101,
-    "three definitions": 0,
+    "three definitions": 7206,
     "two consumers, two items": 10306,
 }
 """Pinned: a world that shrinks looks at less."""
