@@ -27,7 +27,8 @@ from relist.drift.values import (
 from relist.errors import RelistError
 from relist.policy import Risk
 from relist.values import Kind
-from relist_mcp import Catalogs, Credentials
+from relist_mcp import Catalogs, Credentials, note_of
+from relist_mcp.changes import change
 from relist_mcp.drift import schemas
 from relist_mcp.drift.guard import Pinned
 from relist_mcp.drift.store import Store
@@ -129,9 +130,14 @@ async def test_only_what_was_approved_is_seen_and_called(era: str) -> None:
         assert catalogs.guard.rule(Kind.TOOLS, "a") is Rule.ALLOW
         assert catalogs.guard.rule(Kind.TOOLS, "b") is None
 
-        brain.lists["tools"] = [tool("a", description="mails it"), tool("b")]
+        before = catalogs.tools.surface()
+        brain.lists["tools"] = [tool("a", description="mails it"), tool("b"), tool("evil")]
         await _changed(brain, pipe, catalogs)
         assert shown(catalogs) == []
+        told = note_of(change(Kind.TOOLS, before, catalogs.tools.surface()))
+        assert told is not None
+        assert '"a"' in told
+        assert "evil" not in told  # nothing that the model may not see
         calls = brain.count("tools/call")
         with pytest.raises(Withheld, match="changed, and not reviewed") as changed:
             await catalogs.call_tool("a", {})
