@@ -79,12 +79,15 @@ def updated(contents: Contents, uri: str) -> Contents:
 
     The list of resources is not. Rule: RES-01, RES-05, RES-06.
     """
-    return _doubt(contents, (known for known in contents if known == uri or contains(known, uri)))
+    return _doubt(contents, (known for known in contents if _reaches(known, uri)))
 
 
 def uncovered(contents: Contents, uris: Iterable[str]) -> Contents:
-    """Updates of these URIs may have been missed: their subscription is gone."""
-    return _doubt(contents, uris)
+    """Updates of these URIs, and of what lies below them, may have been missed. Rule: RES-05."""
+    lost = tuple(uris)
+    return _doubt(
+        contents, (known for known in contents if any(_reaches(uri, known) for uri in lost))
+    )
 
 
 def withdrawn(contents: Contents, partition: str) -> Contents:
@@ -104,6 +107,10 @@ def _doubt(contents: Contents, uris: Iterable[str]) -> Contents:
         uri: evolve(content, doubted=True) if uri in doubted else content
         for uri, content in contents.items()
     }
+
+
+def _reaches(subscribed: str, uri: str) -> bool:
+    return uri == subscribed or contains(subscribed, uri)
 
 
 def contains(outer: str, inner: str) -> bool:

@@ -92,11 +92,13 @@ def test_an_update_of_something_else_leaves_the_same_object() -> None:
     assert resources.updated(doubted, "x://1") is doubted
 
 
-@rule("RES-07")
-def test_a_lost_subscription_doubts_what_it_watched() -> None:
-    contents = kept(kept({}, "x://1"), "x://2")
+@rule("RES-05", "RES-07")
+def test_a_lost_subscription_doubts_what_it_watched_and_what_lies_below() -> None:
+    contents: Contents = {}
+    for uri in ("x://1", "x://2", "x://1/below", "x://12", "x:"):
+        contents = kept(contents, uri)
     after = resources.uncovered(contents, ["x://1", "x://9"])
-    assert [found(after, uri) for uri in contents] == [False, True]
+    assert [uri for uri in contents if not found(after, uri)] == ["x://1", "x://1/below"]
 
 
 def test_only_so_many_are_kept_the_oldest_go_first() -> None:
