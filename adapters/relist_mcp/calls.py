@@ -267,7 +267,7 @@ class Calls:
         newest = self._newest(kind)
         if call.generation or newest is None or kind is Kind.RESOURCES:
             return call
-        return evolve(call, generation=newest.generation, planned=_listed(newest, call.key))
+        return evolve(call, generation=newest.generation, planned=entry(newest, call.key))
 
     def _fault(self, kind: Kind, item: Item, check: Check) -> Fault | None:
         try:
@@ -288,7 +288,7 @@ class Calls:
 
     def _changed(self, kind: Kind, call: Call) -> Changed | None:
         newest = self._newest(kind)
-        now = None if newest is None else _listed(newest, call.key)
+        now = entry(newest, call.key)
         if call.planned is None or now is None:
             return None
         try:
@@ -373,5 +373,8 @@ def _is_for(listed: Snapshot, partition: str) -> bool:
     return listed.scope is Scope.PUBLIC or listed.partition == partition
 
 
-def _listed(listed: Snapshot, key: str) -> Item | None:
+def entry(listed: Snapshot | None, key: str) -> Item | None:
+    """The entry of this key, if there is a list and it holds one."""
+    if listed is None:
+        return None
     return next((item for item in listed.items if item.key == key), None)

@@ -16,8 +16,8 @@ from relist import resources
 from relist.errors import ImpossibleAct
 from relist.messages import is_integer, read_ttl_ms
 from relist.resources import Contents, contains
-from relist.values import Era, Item, Kind, Scope
-from relist_mcp.calls import Calls, parsed
+from relist.values import Era, Kind, Scope
+from relist_mcp.calls import Calls, entry, parsed
 from relist_mcp.exchange import now_ms
 from relist_mcp.loop import Fed, Loop
 from relist_mcp.sendable import check_sendable
@@ -51,7 +51,8 @@ class ContentCache:
         if self._loop.waiting:
             self._loop.drain()  # what was heard may be what doubts it
         partition = self._partition
-        self._calls.check_exposed(Kind.RESOURCES, uri, self._listed(uri))
+        listed = self._catalogs.session.catalog(Kind.RESOURCES).snapshot
+        self._calls.check_exposed(Kind.RESOURCES, uri, entry(listed, uri))
         held = resources.look_up(self._contents, uri, partition, now_ms())
         if held is not None:
             return _result(json.loads(held.body))
@@ -65,11 +66,6 @@ class ContentCache:
         if not reading.spoiled:
             self._keep(uri, raw, partition, by_retry)
         return result
-
-    def _listed(self, uri: str) -> Item | None:
-        listed = self._catalogs.session.catalog(Kind.RESOURCES).snapshot
-        items = () if listed is None else listed.items
-        return next((item for item in items if item.key == uri), None)
 
     def _keep(self, uri: str, raw: Mapping[str, Any], partition: str, by_retry: bool) -> None:
         modern = self._catalogs.session.link.era is Era.MODERN

@@ -11,7 +11,7 @@ from relist.drift.inputs import LedgerInput
 from relist.drift.ledger import Ledger, PublishSurface, Record, standing
 from relist.drift.policy import chosen, follows, joins, risk_of
 from relist.drift.receive import receive
-from relist.drift.review import reviews
+from relist.drift.review import review_of, reviews
 from relist.drift.values import (
     CapabilityRef,
     ChangeClass,
@@ -338,6 +338,26 @@ def test_what_is_not_selected_stands_nowhere(desk: Desk) -> None:
     elsewhere = Desk().wish(Profile("agent", (JOIN,))).see({"a": "1"}, AWAY)
     assert (elsewhere.shown(), elsewhere.open()) == ([], [])
     assert Desk().wish(exactly("agent", A)).stands() is Why.GONE
+
+
+def test_one_review_compares_nothing_else() -> None:
+    """A call that is withheld must not wait for all that is open besides."""
+    desk = Desk().wish(exactly("agent", A, B))
+    for text in ("1", "2"):
+        both = {key: definition(key, inputSchema=text) for key in ("a", "b")}
+        desk.tell(evolve(inventory({}), definitions=both))
+        if text == "1":
+            desk.approve("a", "b")
+    compared: list[bytes] = []
+
+    def relate(before: bytes, after: bytes) -> frozenset[Relation]:
+        compared.append(after)
+        return frozenset({Relation.UNPROVED})
+
+    review = review_of(desk.ledger, "agent", B, relate)
+    assert compared == [b"2"]
+    assert review == list(reviews(desk.ledger, relate))[1]
+    assert review_of(desk.ledger, "nobody", B, relate) is None
 
 
 # --- rebinding ------------------------------------------------------------------------------------

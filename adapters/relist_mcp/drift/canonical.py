@@ -8,11 +8,11 @@ NUL with one more NUL. ``specs/relist_specs/vectors/capability-ids.json`` has ex
 
 import json
 import re
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import rfc8785
 
-from relist.messages import is_object
+from relist.messages import is_list, is_object
 
 _INT_MAX = 2**53 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -76,11 +76,6 @@ def _inner(value: object) -> list[object]:
     if is_object(value):
         return list(value.values())
     return value if is_list(value) else []
-
-
-def is_list(value: object) -> TypeGuard[list[object]]:
-    """Whether it is a JSON array."""
-    return isinstance(value, list)
 
 
 def _writable(value: object) -> object:

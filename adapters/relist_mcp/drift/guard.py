@@ -19,13 +19,12 @@ from relist import inputs as i
 from relist.drift.inputs import InventoryTaken, LedgerInput, ObservationFailed
 from relist.drift.ledger import Ledger, LedgerStep, standing
 from relist.drift.policy import chosen
-from relist.drift.review import reviews
+from relist.drift.review import review_of
 from relist.drift.values import (
     CapabilityId,
     CapabilityRef,
     Definition,
     Publication,
-    Review,
     Rule,
     ServerIdentity,
     Subject,
@@ -246,12 +245,8 @@ class Guard:
         ref = self._ref(kind, key)
         found = standing(ledger, self._pinned.consumer, ref)
         why = found if isinstance(found, Why) else None if found is None else Why.CHANGED
-        raise Withheld(kind, key, why, self._review(ledger, ref))
-
-    def _review(self, ledger: Ledger, ref: CapabilityRef) -> Review | None:
-        consumer = self._pinned.consumer
-        open_ones = reviews(ledger, schemas.relate)
-        return next((one for one in open_ones if (one.consumer, one.ref) == (consumer, ref)), None)
+        review = review_of(ledger, self._pinned.consumer, ref, schemas.relate)
+        raise Withheld(kind, key, why, review)
 
 
 def _matches(template: str, uri: str) -> bool:

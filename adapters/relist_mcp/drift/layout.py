@@ -11,8 +11,7 @@ from typing import Any
 
 import rfc8785
 
-from relist.messages import is_object
-from relist_mcp.drift.canonical import is_list
+from relist.messages import is_list, is_object
 
 _UNSEEN = re.compile(
     "["

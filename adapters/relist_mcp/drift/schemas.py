@@ -13,8 +13,8 @@ import jsonschema_rs as js
 from jsonschema_rs.canonical import Containment
 
 from relist.drift.classify import UNPROVED, Relation
-from relist.messages import is_object
-from relist_mcp.drift.canonical import depth, is_list
+from relist.messages import is_list, is_object
+from relist_mcp.drift.canonical import depth
 
 SIZE_MAX = 256 * 1024  # bytes of a schema that is compared
 DEPTH_MAX = 64

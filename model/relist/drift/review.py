@@ -28,26 +28,29 @@ def reviews(
     """What is open, by consumer and reference in order. Rule: DRIFT-29, DRIFT-44."""
     for consumer in sorted(ledger.profiles):
         for ref in in_order(selected(ledger, ledger.profiles[consumer])):
-            why = standing(ledger, consumer, ref)
-            if isinstance(why, Why) and why in _OPEN:
-                yield _review(ledger, consumer, ref, why, relate, aliases or {})
+            review = review_of(ledger, consumer, ref, relate, aliases)
+            if review is not None:
+                yield review
 
 
-def _review(
+def review_of(
     ledger: Ledger,
     consumer: str,
     ref: CapabilityRef,
-    why: Why,
-    relate: Relate,
-    aliases: Aliases,
-) -> Review:
+    relate: Relate = unproved,
+    aliases: Aliases | None = None,
+) -> Review | None:
+    """What is open about one reference; None if nothing is. Only this one is compared."""
+    why = standing(ledger, consumer, ref)
+    if not (isinstance(why, Why) and why in _OPEN):
+        return None
     seen, granted = ledger.version(ref), ledger.grants(consumer, ref)
     now = None if seen is None or seen.presence is not Presence.PRESENT else seen.definition
     change = None if now is None else classify(granted.newest(), now, relate)
     if why is not Why.GONE:
         return Review(consumer, ref, why, change)
     old = granted.newest() or (None if seen is None else seen.definition)
-    return Review(consumer, ref, why, None, tuple(candidates(ledger, ref, old, aliases)))
+    return Review(consumer, ref, why, None, tuple(candidates(ledger, ref, old, aliases or {})))
 
 
 def candidates(
