@@ -106,78 +106,15 @@ def trusts_over_a_reconnect(patch: Patch) -> None:
         replace(patch, heard, {Phase.FRESH: walk.nothing})
 
 
-SEVERAL_PAGES = frozenset(
-    {
-        "cache:same-method-and-parameters",
-        "paging:dead-cursor",
-        *("paging:starts-without-cursor", "paging:repeated-cursor", "paging:repeated-item"),
-        *("paging:endless", "ttl:expired-page"),
-        "ttl:first-page-received-first",
-    }
-)
-"""Cases that say nothing of a client that reads first pages only."""
-
-AFTER_A_NOTICE = frozenset(
-    {
-        *("call:planned-on-a-changed-tool", "failure:never-answered", "hostile:deep-schema"),
-        *("hostile:many-items", "malformed:list-of-another-type", "malformed:no-list"),
-        *("malformed:not-json", "malformed:one-bad-item", "malformed:unknown-result-type"),
-        *("notice:during-call", "paging:endless", "storm:burst", "storm:steady"),
-    }
-)
-"""Cases that say nothing of a client that does not list again after a notice."""
-
-FAILED_LISTINGS = frozenset(
-    {"malformed:list-of-another-type", "malformed:no-list", "malformed:unknown-result-type"}
-)
-"""Cases in which a listing fails on its way."""
-
 DEFECTS = (
-    Defect(
-        "first-page-only",
-        "paging:every-page",
-        first_page_only,
-        frozenset({"paging:empty-cursor", "notice:next-access", "notice:during-listing"})
-        | SEVERAL_PAGES,
-    ),
+    Defect("first-page-only", "paging:every-page", first_page_only),
     Defect("empty-cursor-ends", "paging:empty-cursor", empty_cursor_ends),
-    Defect(
-        "relists-first-page-only",
-        "notice:next-access",
-        relists_first_page_only,
-        frozenset({"notice:during-listing", "paging:starts-without-cursor", "paging:endless"})
-        | {"hostile:deep-schema", "hostile:many-items", "malformed:one-bad-item"},
-    ),
-    Defect(
-        "deaf-to-notices",
-        "notice:next-access",
-        deaf_to_notices,
-        frozenset(
-            {"notice:during-listing", "failure:keeps-last-good", "paging:starts-without-cursor"}
-        )
-        | {"notice:prompts", "notice:resources", "notice:templates"}
-        | AFTER_A_NOTICE,
-    ),
+    Defect("relists-first-page-only", "notice:next-access", relists_first_page_only),
+    Defect("deaf-to-notices", "notice:next-access", deaf_to_notices),
     Defect("forgets-to-walk-again", "notice:during-listing", forgets_to_walk_again),
-    Defect(
-        "empties-on-failure",
-        "failure:keeps-last-good",
-        empties_on_failure,
-        FAILED_LISTINGS | {"capability:method-not-found"},
-    ),
-    Defect(
-        "never-retries",
-        "failure:keeps-last-good",
-        never_retries,
-        frozenset({"paging:dead-cursor", "cache:input-required-list"}) | FAILED_LISTINGS,
-    ),
+    Defect("empties-on-failure", "failure:keeps-last-good", empties_on_failure),
+    Defect("never-retries", "failure:keeps-last-good", never_retries),
     Defect("late-answer-wins", "late:timed-out-answer", late_answer_wins),
     Defect("asks-for-everything", "capability:undeclared", asks_for_everything),
-    Defect(
-        "trusts-over-a-reconnect",
-        "reconnect:lists-again",
-        trusts_over_a_reconnect,
-        frozenset({"reconnect:listens-again", "reconnect:other-capabilities"})
-        | {"listen:ended:by-cancellation", "listen:ended:by-error", "listen:ended:by-result"},
-    ),
+    Defect("trusts-over-a-reconnect", "reconnect:lists-again", trusts_over_a_reconnect),
 )

@@ -19,16 +19,15 @@ Act = Callable[..., Step]
 
 @frozen
 class Defect:
-    """One way to be wrong. ``seed`` lasts as long as the test.
+    """One way to be wrong. ``seed`` lasts as long as the test; ``case`` is the case that is for it.
 
-    ``case`` is the case that is for it. ``also`` are cases that the same defect must touch as well;
-    all others have to pass, or a verdict would be about something else than it says.
+    Which other cases it touches as well stands in ``touched.txt``; all others have to pass, or a
+    verdict would be about something else than it says.
     """
 
     name: str
     case: str
     seed: Callable[[Patch], None]
-    also: frozenset[str] = frozenset()
 
 
 def replace(

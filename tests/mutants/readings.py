@@ -187,63 +187,21 @@ def trusts_its_own_filter(patch: Patch) -> None:
     patch.setattr(messages, "read_granted", lambda _: frozenset(FILTERS))
 
 
-TOO_LOUD = frozenset(
-    {
-        *("listen:partial-acknowledgment", "ttl:absent-is-zero"),
-        *("notice:foreign-tag", "notice:tag-of-another-type"),
-        *("malformed:huge-lifetime", "malformed:wrong-lifetime"),
-    }
-)
-"""Cases that cannot tell where a client lists all the time, or in a day more than a run holds."""
-
 DEFECTS = (
-    Defect(
-        "zero-means-no-limit",
-        "ttl:zero-is-stale",
-        zero_means_no_limit,
-        frozenset({"reconnect:process-is-restarted"}),
-    ),
+    Defect("zero-means-no-limit", "ttl:zero-is-stale", zero_means_no_limit),
     Defect("negative-means-no-limit", "ttl:negative-is-zero", negative_means_no_limit),
-    Defect(
-        "milliseconds-for-seconds",
-        "ttl:expired-is-fetched-again",
-        milliseconds_for_seconds,
-        frozenset({"ttl:expired-page", "ttl:first-page-received-first"}),
-    ),
-    Defect(
-        "absent-means-no-limit",
-        "ttl:absent-is-zero",
-        absent_means_no_limit,
-        frozenset({"listen:partial-acknowledgment"}),
-    ),
+    Defect("milliseconds-for-seconds", "ttl:expired-is-fetched-again", milliseconds_for_seconds),
+    Defect("absent-means-no-limit", "ttl:absent-is-zero", absent_means_no_limit),
     Defect("counts-from-sending", "ttl:from-receipt", counts_from_sending),
-    Defect("polls", "ttl:no-polling", polls, TOO_LOUD),
-    Defect("polls-in-step", "ttl:polling-is-paced", polls_in_step, TOO_LOUD | {"ttl:no-polling"}),
+    Defect("polls", "ttl:no-polling", polls),
+    Defect("polls-in-step", "ttl:polling-is-paced", polls_in_step),
     Defect("first-page-lifetime", "ttl:expired-page", first_page_lifetime),
     Defect("counts-from-the-last-page", "ttl:first-page-received-first", counts_from_the_last_page),
     Defect("private-is-public", "scope:private-stays-private", private_is_public),
     Defect("dead-cursor-ends", "paging:dead-cursor", dead_cursor_ends),
-    Defect(
-        "keyed-by-cursor",
-        "cache:same-method-and-parameters",
-        keyed_by_cursor,
-        frozenset(
-            {"paging:starts-without-cursor", "ttl:expired-page", "ttl:first-page-received-first"}
-            | {"paging:repeated-cursor"}
-        ),
-    ),
-    Defect(
-        "takes-interim-answers",
-        "cache:input-required-list",
-        takes_interim_answers,
-        frozenset({"malformed:unknown-result-type"}),
-    ),
-    Defect(
-        "any-tag-will-do",
-        "notice:foreign-tag",
-        any_tag_will_do,
-        frozenset({"notice:tag-of-another-type"}),
-    ),
+    Defect("keyed-by-cursor", "cache:same-method-and-parameters", keyed_by_cursor),
+    Defect("takes-interim-answers", "cache:input-required-list", takes_interim_answers),
+    Defect("any-tag-will-do", "notice:foreign-tag", any_tag_will_do),
     Defect("any-number-is-its-own", "notice:tag-of-another-type", any_number_is_its_own),
     Defect("trusts-its-own-filter", "listen:partial-acknowledgment", trusts_its_own_filter),
 )

@@ -231,11 +231,6 @@ DEFECTS = (
     Defect("gives-up-on-garbage", "malformed:not-json", gives_up_on_garbage),
     Defect("calls-whatever", "call:planned-on-a-changed-tool", calls_whatever_was_planned),
     Defect("keeps-old-capabilities", "reconnect:other-capabilities", keeps_old_capabilities),
-    Defect(
-        "lists-before-ready",
-        "handshake:initialized-before-listing",
-        lists_before_it_is_ready,
-        frozenset({"cancel:by-notification"}),
-    ),
+    Defect("lists-before-ready", "handshake:initialized-before-listing", lists_before_it_is_ready),
     Defect("knows-two-codes", "era:any-error-means-legacy", knows_two_codes),
 )

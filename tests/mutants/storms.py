@@ -218,18 +218,11 @@ DEFECTS = (
     Defect("deaf-to-resources", "notice:resources", deaf_to_resources),
     Defect("forgets-templates", "notice:templates", forgets_templates),
     Defect("hears-nothing-during-a-call", "notice:during-call", hears_nothing_during_a_call),
-    Defect(
-        "lists-on-each-notice", "storm:burst", lists_on_each_notice, frozenset({"storm:feedback"})
-    ),
+    Defect("lists-on-each-notice", "storm:burst", lists_on_each_notice),
     Defect("does-not-space", "storm:feedback", does_not_space),
     Defect("waits-for-quiet", "storm:steady", waits_for_quiet),
     Defect("retries-at-once", "failure:backs-off", retries_at_once),
-    Defect(
-        "empties-on-silence",
-        "failure:never-answered",
-        empties_on_silence,
-        frozenset({"malformed:not-json"}),
-    ),
+    Defect("empties-on-silence", "failure:never-answered", empties_on_silence),
     Defect("repeated-cursor-ends", "paging:repeated-cursor", repeated_cursor_ends),
     Defect("walks-without-end", "paging:endless", walks_without_end),
     Defect("waits-for-the-ack", "listen:never-acknowledged", waits_for_the_acknowledgment),

@@ -1,38 +1,18 @@
 """Every case is proved twice: the reference client passes it, a client broken on purpose does not.
 
 In all revisions of the case, and in virtual time but for what only HTTP has. A defect is caught by
-the case that is for it; of the other cases only those that the same defect must touch may be
-anything but passed.
+the case that is for it; of the other cases only those pinned in ``touched.txt`` may be anything but
+passed.
 """
-
-from collections.abc import Iterable
 
 import pytest
 
-from mutants import bare, defects, readings, shapes, storms, voices
+from mutants.every import ALL, DEFECTS, touches, word_of
 from mutants.inside import judge_inside
 from mutants.kit import Defect
-from relist_conformance.play import Played
-from relist_conformance.script import Case, load_cases
-
-ALL = {case.id: case for case in load_cases()}
-CASES = {name: case for name, case in ALL.items() if "memory" in case.transports}
-"""Cases that are played in virtual time. The others take real time, and only their own defects."""
-DEFECTS = (
-    *defects.DEFECTS,
-    *bare.DEFECTS,
-    *readings.DEFECTS,
-    *shapes.DEFECTS,
-    *storms.DEFECTS,
-    *voices.DEFECTS,
-)
-
-
-def _word(played: Played) -> str:
-    if played.verdict is not None and played.outcome.word == "judged":
-        return played.verdict.word
-    return played.outcome.word
-
+from mutants.matrix import played
+from relist.check.expect import ANOMALIES
+from relist_conformance.script import Case
 
 FIRST = (
     *("paging:every-page", "notice:next-access", "failure:keeps-last-good"),
@@ -41,7 +21,7 @@ FIRST = (
 """A few of each sort, for the quick test that no defect is blamed for what it does not touch."""
 
 PASSES = [(case, revision) for case in ALL.values() for revision in case.revisions]
-FAILS = [(one, revision) for one in DEFECTS for revision in ALL[one.case].revisions]
+FAILS = [(one, revision) for one in DEFECTS.values() for revision in ALL[one.case].revisions]
 
 
 @pytest.mark.parametrize(
@@ -49,49 +29,44 @@ FAILS = [(one, revision) for one in DEFECTS for revision in ALL[one.case].revisi
 )
 def test_the_reference_client_passes(case: Case, revision: str) -> None:
     played = judge_inside(case, revision)
-    assert _word(played) == "pass", (played.outcome, played.verdict)
+    assert word_of(played) == "pass", (played.outcome, played.verdict)
 
 
-SEEDED = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("defect", "revision"), FAILS, ids=[f"{one.name}-{revision}" for one, revision in FAILS]
 )
-
-
-@SEEDED
 def test_a_defect_is_caught_by_its_case(
     defect: Defect, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defect.seed(monkeypatch)
     case = ALL[defect.case]
-    assert _word(judge_inside(case, revision)) == case.severity[revision]
+    assert word_of(judge_inside(case, revision)) == case.severity[revision]
 
 
-def _blamed(defect: Defect, revision: str, cases: Iterable[str]) -> dict[str, str]:
-    """What is not passed of these cases that have nothing to do with the defect."""
-    words = {
-        name: _word(judge_inside(CASES[name], revision))
-        for name in cases
-        if name != defect.case and name not in defect.also and revision in CASES[name].revisions
-    }
-    return {name: word for name, word in words.items() if word != "pass"}
+def _touched(defect: str, cases: list[str]) -> None:
+    """What these cases make of a defect is what is pinned."""
+    pinned = [touch for touch in touches() if touch.defect == defect and touch.case in cases]
+    assert sorted(played(defect, cases)) == pinned
 
 
-@SEEDED
-def test_no_unrelated_case_of_the_first_blames_it(
-    defect: Defect, revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    defect.seed(monkeypatch)
-    assert _blamed(defect, revision, FIRST) == {}
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_the_first_cases_find_what_is_pinned(defect: str) -> None:
+    _touched(defect, [*FIRST])
 
 
 @pytest.mark.nightly
-@SEEDED
-def test_no_unrelated_case_blames_it(
-    defect: Defect, revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    defect.seed(monkeypatch)
-    assert _blamed(defect, revision, CASES) == {}
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_all_cases_find_what_is_pinned(defect: str) -> None:
+    _touched(defect, [*ALL])
 
 
 def test_every_case_has_a_client_that_fails_it() -> None:
-    assert ALL.keys() - {defect.case for defect in DEFECTS} == set()
+    assert ALL.keys() - {defect.case for defect in DEFECTS.values()} == set()
+
+
+def test_every_kind_of_harm_has_a_defect() -> None:
+    assert {ALL[defect.case].anomaly for defect in DEFECTS.values()} == {*ANOMALIES}
+
+
+def test_what_is_pinned_exists() -> None:
+    assert {(one.defect, one.case) for one in touches()} <= {(d, c) for d in DEFECTS for c in ALL}

@@ -108,33 +108,11 @@ def listens_once(patch: Patch) -> None:
 
 
 DEFECTS = (
-    Defect(
-        "resumes-where-it-was",
-        "paging:starts-without-cursor",
-        resumes_where_it_was,
-        frozenset(
-            {
-                *("notice:next-access", "notice:during-listing", "paging:dead-cursor"),
-                *("ttl:expired-page", "ttl:first-page-received-first"),
-            }
-        ),
-    ),
+    Defect("resumes-where-it-was", "paging:starts-without-cursor", resumes_where_it_was),
     Defect("keeps-results-of-calls", "cache:input-required-is-not-kept", keeps_results_of_calls),
-    Defect(
-        "lists-before-it-asks",
-        "era:probe-first",
-        lists_before_it_asks,
-        frozenset({"cancel:by-notification"}),
-    ),
+    Defect("lists-before-it-asks", "era:probe-first", lists_before_it_asks),
     Defect("falls-back-on-any-error", "era:unsupported-version", falls_back_on_any_error),
     Defect("gives-up-in-silence", "cancel:by-notification", gives_up_in_silence),
-    Defect(
-        "stays-on-a-dead-process",
-        "reconnect:process-is-restarted",
-        stays_on_a_dead_process,
-        frozenset(
-            {"reconnect:lists-again", "reconnect:listens-again", "reconnect:other-capabilities"}
-        ),
-    ),
+    Defect("stays-on-a-dead-process", "reconnect:process-is-restarted", stays_on_a_dead_process),
     Defect("listens-once", "reconnect:listens-again", listens_once),
 )

@@ -18,6 +18,7 @@ COMMAND = "python tests/repo/generate.py"
 @cache
 def generated() -> Mapping[Path, str]:
     """Every generated file with what it should hold."""
+    from repo.defects_page import defects_page
     from repo.drift_page import drift_page
     from repo.requirements_page import requirements_page
 
@@ -27,6 +28,7 @@ def generated() -> Mapping[Path, str]:
         "invariants.md": pages.invariants_page(COMMAND, all_in(), named_in()),
         "requirements.md": requirements_page(COMMAND),
         "drift.md": drift_page(COMMAND),
+        "defects.md": defects_page(COMMAND),
     }
     made |= {f"charts/{chart.name}.scxml": render.scxml(chart) for chart in render.CHARTS}
     made |= {

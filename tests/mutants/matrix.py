@@ -1,0 +1,64 @@
+"""Plays cases against defects and pins what is not passed: ``python tests/mutants/matrix.py``.
+
+``--case GLOB`` and ``--defect GLOB`` play some of them, and leave the other lines as they are. In
+virtual time, but for what only HTTP has. Look at each line that changed: a case that is failed
+because of a defect that has nothing to do with it would accuse somebody of the wrong thing.
+"""
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where pytest looks for ``mutants``
+
+from mutants.every import ALL, DEFECTS, TOUCHED, Touch, touches, word_of
+from mutants.inside import judge_inside
+
+
+def played(defect: str, cases: list[str]) -> list[Touch]:
+    """These cases under this defect, where they are not passed."""
+    return [touch for touch in _plays(defect, cases) if touch.word != "pass"]
+
+
+def _plays(defect: str, cases: list[str]) -> Iterator[Touch]:
+    with pytest.MonkeyPatch.context() as patch:
+        DEFECTS[defect].seed(patch)
+        for name in cases:
+            for revision in ALL[name].revisions:
+                word = word_of(judge_inside(ALL[name], revision))
+                yield Touch(defect, name, revision, word)
+
+
+def main() -> None:
+    """Play, and write the file anew."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", default="*", metavar="GLOB")
+    parser.add_argument("--defect", default="*", metavar="GLOB")
+    parser.add_argument("-j", type=int, default=2, metavar="N", help="processes")
+    given = parser.parse_args()
+    cases = [name for name in ALL if fnmatchcase(name, given.case)]
+    defects = [name for name in DEFECTS if fnmatchcase(name, given.defect)]
+    with multiprocessing.get_context("spawn").Pool(given.j) as pool:
+        found = pool.starmap(played, [(defect, cases) for defect in defects], chunksize=1)
+    before = touches()
+    kept = [
+        touch
+        for touch in before
+        if touch.defect in DEFECTS
+        and touch.case in ALL
+        and not (touch.defect in defects and touch.case in cases)
+    ]
+    lines = sorted({*kept, *(touch for row in found for touch in row)})
+    TOUCHED.write_text("".join(f"{touch}\n" for touch in lines))
+    for sign, some in (("-", set(before) - set(lines)), ("+", set(lines) - set(before))):
+        for touch in sorted(some):
+            print(sign, touch)
+
+
+if __name__ == "__main__":
+    main()
