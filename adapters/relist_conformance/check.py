@@ -22,6 +22,7 @@ from relist_conformance.baseline import (
     load_baseline,
     without_known,
 )
+from relist_conformance.by_hand import HandDriver, address_of
 from relist_conformance.driver import Driver, Hello, Limits, parse_command
 from relist_conformance.errors import ConformanceError, DriverError, quoted
 from relist_conformance.official import OfficialDriver
@@ -73,14 +74,14 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
         transports=options.transports,
         profile=options.profile,
     )
-    subject = _subject(options)
+    subject, place = _subject(options, err), _stage(options)
     wanted = Wanted(options.files)
     wanted.check()
     baseline = None if options.baseline is None else load_baseline(options.baseline)
     starting = time.monotonic()
     async with (
         subject as driver,
-        open_stage(options.port) as stage,
+        place as stage,
     ):
         started = time.monotonic()
         with Progress(err, len(cells)) as progress:
@@ -121,8 +122,21 @@ def _held_against(
     return apply(baseline, hello.name, results, cases, datetime.now(UTC).date())
 
 
-def _subject(options: "CheckOptions") -> AbstractAsyncContextManager[Driver | OfficialDriver]:
+_Subject = Driver | OfficialDriver | HandDriver
+
+
+def _stage(options: "CheckOptions") -> AbstractAsyncContextManager[Stage]:
+    """Where it is played, not yet opened."""
+    if options.url is None:
+        return open_stage(options.port)
+    where = address_of(options.url)
+    return open_stage(where.port, where.path)
+
+
+def _subject(options: "CheckOptions", err: Console) -> AbstractAsyncContextManager[_Subject]:
     """What is judged, not yet started."""
+    if options.url is not None:
+        return HandDriver.start(options.url, err)
     if options.command is not None:
         parse_command(options.command)  # only to refuse what no shell would take either
         return OfficialDriver.start(options.command, options.scenario)
@@ -153,10 +167,10 @@ async def run_until_interrupted(run: Callable[[], Awaitable[int]]) -> int | None
     return code
 
 
-async def play_on(
-    driver: Driver | OfficialDriver, stage: Stage, patience_ms: int, cell: Cell
-) -> Observed:
+async def play_on(driver: _Subject, stage: Stage, patience_ms: int, cell: Cell) -> Observed:
     """Play one cell. Raises ``DriverError`` when the driver is of no more use after it."""
+    if isinstance(driver, HandDriver):
+        await driver.begin(f"{cell.case.id} in {cell.revision}")
     how: dict[str, Any] = {"patience_ms": patience_ms, "stage": stage, "ops": driver.hello.ops}
     played = await play(cell.case, cell.revision, cell.transport, driver, **how)
     if driver.broken is not None:

@@ -53,6 +53,7 @@ class CheckOptions:
 
     driver: str | None
     command: str | None
+    url: str | None
     scenario: str
     patterns: tuple[str, ...]
     revisions: tuple[str, ...]
@@ -95,6 +96,14 @@ _Command = Annotated[
         "the server's URL as its last argument, and judged by what the server sees.",
     ),
 ]
+_Url = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Instead of a driver: a client that you connect by hand, case by case, to this URL "
+        "(http://127.0.0.1:PORT/PATH), judged by what the server sees.",
+    ),
+]
 _Scenario = Annotated[
     str,
     typer.Option(metavar="NAME", help="What --command is told to do; initialize only lists."),
@@ -121,7 +130,12 @@ _Port = Annotated[
 ]
 _Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Plays at the same time.")]
 _Patience = Annotated[
-    int, typer.Option(metavar="MS", min=1, help="How long a step waits for the client.")
+    int | None,
+    typer.Option(
+        metavar="MS",
+        min=1,
+        help="How long a step waits for the client [8000; with --url 60000].",
+    ),
 ]
 _DriverTimeout = Annotated[
     float, typer.Option(metavar="S", min=0.1, help="How long a driver may take to answer.")
@@ -142,6 +156,7 @@ _ScenesMax = Annotated[
 def check(
     driver: _Driver = None,
     command: _Command = None,
+    url: _Url = None,
     scenario: _Scenario = "tools_call",
     case: _Patterns = None,
     revision: _Revisions = None,
@@ -157,18 +172,19 @@ def check(
     strict: _Strict = False,
     port: _Port = 0,
     jobs: _Jobs = 4,
-    patience: _Patience = 8000,
+    patience: _Patience = None,
     driver_timeout: _DriverTimeout = 60.0,
 ) -> None:
     """Play all cases against a client and judge it. Without options: the reference client."""
     with one_line_errors():
-        if driver is not None and command is not None:
-            raise ConformanceError("--driver and --command exclude each other")
-        if command is not None and transport is None:
-            transport = ["http"]  # all that the official suite has
+        if sum(one is not None for one in (driver, command, url)) > 1:
+            raise ConformanceError("--driver, --command and --url exclude each other")
+        if (command or url) is not None and transport is None:
+            transport = ["http"]  # all that the official suite has, and all that has a URL
         options = CheckOptions(
             driver=driver,
             command=command,
+            url=url,
             scenario=scenario,
             patterns=tuple(case or ()),
             revisions=_among("--revision", revision, REVISIONS),
@@ -179,8 +195,8 @@ def check(
             baseline=baseline,
             strict=strict,
             port=port,
-            jobs=jobs,
-            patience_ms=patience,
+            jobs=jobs if url is None else 1,
+            patience_ms=patience or (8_000 if url is None else 60_000),
             driver_timeout_s=driver_timeout,
         )
         raise typer.Exit(_run(options))

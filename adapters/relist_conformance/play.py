@@ -35,7 +35,7 @@ _REAL_S = 120
 class PlayDriver(Protocol):
     """What a play needs of a driver."""
 
-    async def ask(self, op: str, fields: Mapping[str, object]) -> Mapping[str, Any]:
+    async def ask(self, op: str, fields: Mapping[str, object], /) -> Mapping[str, Any]:
         """Put a command and return its ``ok`` object.
 
         Raises ``DriverReplyError`` for an error answer, and another ``DriverError`` when the driver
@@ -74,8 +74,9 @@ _Item = Heard | _Replied | _Gone
 class Stage:
     """What plays share: one HTTP server and one port for relays, each opened when first needed."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup, sock: socket.socket | None) -> None:
+    def __init__(self, tasks: anyio.abc.TaskGroup, sock: socket.socket | None, path: str) -> None:
         self._tasks = tasks
+        self._path = path
         self._sock = sock
         self._lock = anyio.Lock()
         self._hubs: dict[str, Any] = {}
@@ -100,7 +101,7 @@ class Stage:
         from relist_conformance.ends.http import serve_http
 
         sock, self._sock = self._sock or _bound(0), None
-        return await self._tasks.start(serve_http, sock)
+        return await self._tasks.start(serve_http, sock, self._path)
 
     def close(self) -> None:
         """Let go of a port that no play came to use."""
@@ -109,15 +110,16 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(port: int = 0) -> AsyncGenerator[Stage, None]:
+async def open_stage(port: int = 0, path: str = "/{token}/mcp") -> AsyncGenerator[Stage, None]:
     """A stage for any number of plays; leaving the block closes servers and ports.
 
-    ``port`` is that of the HTTP server; 0 takes a free one. Raises ``ConformanceError`` at once
-    when the port cannot be had.
+    ``port`` is that of the HTTP server; 0 takes a free one. ``path`` is where a play is found on
+    it, by its token; without one there can be one play at a time. Raises ``ConformanceError`` at
+    once when the port cannot be had.
     """
     sock = _bound(port) if port else None
     async with anyio.create_task_group() as tasks:
-        stage = Stage(tasks, sock)
+        stage = Stage(tasks, sock, path)
         try:
             yield stage
         finally:

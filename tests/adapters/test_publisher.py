@@ -1,6 +1,5 @@
 """The server's side on the SDK's servers: what is declared, served and told, and to whom."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
@@ -29,6 +28,7 @@ from relist_mcp.publisher import Publishing
 from support.brain import LEGACY, MODERN, notice
 from support.live import ERAS, names
 from support.loops import everywhere, really, run_really, virtually
+from support.ports import free_port
 from support.speaker import Speaker, speaking
 
 rule = pytest.mark.rule
@@ -489,17 +489,10 @@ async def test_views_go_by_authorization_and_never_by_connection(era: str) -> No
         assert "content" in await writer.ask("tools/call", {"name": "w"})
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @pytest.fixture
 def url() -> Iterator[str]:
     """Where a published server will soon be."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, support.published.__file__, str(port)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
         try:

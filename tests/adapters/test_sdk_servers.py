@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from relist.values import Era, Kind, LinkPhase, ListenPhase
 from relist_mcp import Catalogs, Http, Stdio, Streams
 from support.live import names
 from support.loops import everywhere, really, virtually
+from support.ports import free_port
 from support.sdk import ChangingServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
@@ -152,19 +152,12 @@ def _serving(port: int, tools: Path) -> Iterator[None]:
             process.kill()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @POLICIES
 @really
 async def test_a_process_behind_http_may_come_late_and_be_restarted(
     policy: Policy, tools: Path
 ) -> None:
-    port = _free_port()
+    port = free_port()
     target = Http(f"http://127.0.0.1:{port}/mcp")
     async with Catalogs.connect(target, policy=policy) as catalogs:
         assert (await catalogs.get(Kind.TOOLS)).hit is Hit.MISS  # nobody there yet

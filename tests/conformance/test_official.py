@@ -85,7 +85,7 @@ def test_one_or_the_other() -> None:
     done = check("--command", "x", "--driver", "y")
     assert (done.returncode, done.stderr) == (
         2,
-        "relist: --driver and --command exclude each other\n",
+        "relist: --driver, --command and --url exclude each other\n",
     )
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from relist_conformance.watch_options import WatchOptions
 from relist_mcp import Catalogs
 from relist_mcp.targets import Stdio
 from support.loops import really
+from support.ports import free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
 
@@ -203,17 +203,10 @@ def test_who_polls_lists_again_by_itself(tools: Path) -> None:
 # --- a server over HTTP that changes while it is watched ------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
-
-
 @contextmanager
 def serving(tools: Path) -> Iterator[str]:
     """A server process; its address. It may come up later than its clients."""
-    port = _free_port()
+    port = free_port()
     command = (sys.executable, SDK, "http", str(tools), str(port))
     with subprocess.Popen(command) as process:
         try:

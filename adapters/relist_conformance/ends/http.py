@@ -134,14 +134,15 @@ async def _start_stream(send: SendPart, status: Status) -> None:
 class HttpHub:
     """The server of all plays: finds the play by the path and refuses what is not from here."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, path: str = "/{token}/mcp") -> None:
         self._port = port
+        self._path = path
         self._ends: dict[str, HttpEnd] = {}
 
     @asynccontextmanager
     async def open_end(self, token: str, hear: Hear) -> AsyncGenerator[HttpEnd, None]:
         """An HTTP end for one play; leaving the block cuts its exchanges."""
-        path = f"/{token}/mcp"
+        path = self._path.format(token=token)
         end = self._ends[path] = HttpEnd(f"http://127.0.0.1:{self._port}{path}", hear)
         try:
             yield end
@@ -178,9 +179,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve_http(sock: socket.socket, *, task_status: TaskStatus[HttpHub]) -> None:
-    """Serve HTTP on a bound socket until cancelled; starts with the hub. Needs asyncio."""
-    hub = HttpHub(sock.getsockname()[1])
+async def serve_http(sock: socket.socket, path: str, *, task_status: TaskStatus[HttpHub]) -> None:
+    """Serve HTTP on a bound socket until cancelled; starts with the hub. Needs asyncio.
+
+    In ``path`` the word ``{token}`` stands for the play; without it there can be one at a time.
+    """
+    hub = HttpHub(sock.getsockname()[1], path)
     config = uvicorn.Config(
         hub,
         log_config=None,
