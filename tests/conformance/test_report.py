@@ -44,8 +44,8 @@ def test_what_did_not_pass_shows_rule_strength_source_finding_and_witness() -> N
         "A client does what this text says.",
         "SHOULD in 2025-11-25, MUST in 2026-07-28; a rule of MCP; rules MADE-01",
         "  Source: A page\n    https://example.com/page#part\n",
-        "warn on stdio 2025-11-25: MADE-01: the client offered",
-        "#2 90 ms in c1 {",
+        "warn on stdio 2025-11-25: MADE-01 [lost notice]: the client offered",
+        "90 ms  client → [bold red]",
     ):
         assert wanted in text
 
@@ -56,7 +56,7 @@ def test_what_passes_is_not_explained() -> None:
 
 def test_equal_findings_are_told_once() -> None:
     text = printed(made_result("fail"), made_result("fail", "http"))
-    assert "FAIL everywhere: MADE-01" in text
+    assert "FAIL everywhere: MADE-01 [lost notice]" in text
     assert text.count("the client offered") == 1
 
 

@@ -159,7 +159,7 @@ def test_junit_counts_and_tells() -> None:
     said = suite[1].findtext("system-out") or ""
     assert said.startswith("warn MADE-01")
     assert ": the client offered" in said
-    assert "#2 90 ms in c1" in (suite[2].findtext("failure") or "")
+    assert "90 ms  client → [bold red]" in (suite[2].findtext("failure") or "")
     assert "known: waits for issue 7" in ElementTree.tostring(suite[7]).decode()
     assert suite[8].attrib["name"] == "stale: gone"
 

@@ -206,6 +206,8 @@ def test_more_findings_than_a_page_can_show_are_counted() -> None:
 
 # --- the diagram ----------------------------------------------------------------------------------
 
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
 
 def told(*events: Event, witness: tuple[int, ...] = ()) -> list[str]:
     return [f"{row.shape}: {row.label}{' !' if row.shows else ''}" for row in rows(events, witness)]
@@ -229,7 +231,7 @@ def test_client_server_and_truth_are_drawn() -> None:
         witness=(7,),
     ) == [
         "truth: tools: a@1 | b@1",
-        "server: open c1",
+        "server: connection opened",
         "to_server: tools/list (page 2)",
         "to_client: tools: a@1, b, and more",
         "to_client: HTTP 404",
@@ -239,6 +241,67 @@ def test_client_server_and_truth_are_drawn() -> None:
         "client: believes no list",
         "line: fence, not passed",
         "truth: bob: tools: none",
+    ]
+
+
+def test_each_thing_that_matters_has_a_short_label() -> None:
+    planned = {"name": "a", "description": "a@1"}
+    notice = {"method": "notifications/tools/list_changed", "params": {"_meta": {SUBSCRIPTION: 7}}}
+    listen = {"toolsListChanged": True, "promptsListChanged": False}
+    one = {"items": [planned], "state": "stale"}
+    assert told(
+        Event(0, 0, "ask", data={"op": "call", "name": "a", "planned": planned}),
+        Event(1, 0, "in", "c", {"id": 1, "method": "tools/call", "params": {"name": "a"}}),
+        Event(2, 0, "out", "c", {"id": 1, "error": {"code": -32602}}, {"http": 400}),
+        Event(3, 0, "answer", data={"op": "call", "name": "a", "ok": {"outcome": "error"}}),
+        Event(4, 0, "ask", data={"op": "credentials", "token": "relist-bob"}),
+        Event(5, 0, "answer", data={"op": "credentials", "token": "relist-bob", "ok": {}}),
+        Event(6, 0, "open", "d", data={"channel_kind": "stdio", "principal": "bob"}),
+        Event(7, 0, "ask", data={"op": "advance", "ms": 60}),
+        Event(8, 0, "ask", data={"op": "refresh", "kind": "tools"}),
+        Event(9, 0, "answer", data={"op": "refresh", "kind": "tools", "ok": one}),
+        Event(
+            10,
+            0,
+            "in",
+            "d",
+            {"method": "subscriptions/listen", "params": {"notifications": listen}},
+        ),
+        Event(11, 0, "out", "d", notice),
+        Event(12, 0, "in", "d", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
+        Event(13, 0, "out", "d", {"id": 2, "result": {"tools": []}}, {"malformed": True}),
+        Event(14, 0, "note", "d", data={"held": "old"}),
+        Event(15, 0, "note", data={"released": "old", "sent": False}),
+        Event(16, 0, "note", "d", data={"unanswered": True}),
+        Event(17, 0, "open", "g", data={"channel_kind": "get"}),
+        Event(18, 0, "status", "g", data={"code": 404}),
+        Event(19, 0, "status", "h", data={"code": 202}),
+        Event(20, 0, "cut", "d"),
+        Event(21, 0, "step", data={"op": "end_subscriptions"}),
+        Event(22, 0, "note", data={"ended": "judged"}),
+        witness=(21,),
+    ) == [
+        "client: is asked to call a as a@1",
+        "to_server: tools/call a",
+        "to_client: error -32602 (HTTP 400)",
+        "client: call of a ends: error",
+        "client: acts for bob",
+        "server: connection opened for bob",
+        "client: is told that 60 ms pass",
+        "client: is asked: refresh tools",
+        "client: refreshed: a@1 (stale)",
+        "to_server: subscriptions/listen tools",
+        "to_client: tools/list_changed for 7",
+        "to_server: cancelled request 1",
+        "to_client: tools: none (malformed)",
+        "server: holds the answer 'old'",
+        "server: releases 'old': nobody to send it to",
+        "server: never answers",
+        "to_server: HTTP GET",
+        "to_client: HTTP 404",
+        "server: cut off by the server",
+        "server: step: end_subscriptions !",
+        "line: the end",
     ]
 
 
@@ -271,10 +334,10 @@ def test_over_http_what_only_carries_pings_is_left_out() -> None:
         Event(9, 0, "close", "get-1"),
         Event(10, 0, "out", "get-1", {"id": "p", "method": "roots/list"}),
     ) == [
-        "server: open get-1",
+        "to_server: HTTP GET",
         "to_server: tools/list",
         "to_client: HTTP 404",
-        "server: close get-1",
+        "server: closed by the client",
         "to_client: roots/list",
     ]
 

@@ -11,8 +11,8 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from junitparser.junitparser import FinalResult
 
 from relist_conformance.errors import plain
+from relist_conformance.report.labels import witness_lines
 from relist_conformance.report.model import CellResult, Found, Report
-from relist_conformance.report.table import witness_line
 
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 _MAX_TEXT = 600
@@ -77,8 +77,8 @@ def _told(report: Report, result: CellResult) -> Iterator[str]:
         rule = report.rules.get(finding.rule)
         if rule is not None:
             yield f"  {plain(rule.text, _MAX_TEXT)} {plain(rule.url, _MAX_TEXT)}".rstrip()
-        for event in result.events(finding)[:_MAX_WITNESSES]:
-            yield f"  {witness_line(event)}"
+        for line in witness_lines(result.events(finding), _MAX_WITNESSES):
+            yield f"  {line}"
 
 
 def _finding(finding: Found) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from relist_conformance.errors import plain
+from relist_conformance.report.labels import witness_lines
 from relist_conformance.report.model import CellResult, Found, Report, Requirement
-from relist_conformance.report.table import witness_line
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _MAX_TEXT = 600
@@ -74,7 +74,7 @@ def _finding(report: Report, result: CellResult, finding: Found) -> dict[str, An
             "transport": plain(result.transport),
             "revision": plain(result.revision),
             "anomaly": plain(finding.anomaly),
-            "witness": [witness_line(one) for one in result.events(finding)[:_MAX_WITNESSES]],
+            "witness": [*witness_lines(result.events(finding), _MAX_WITNESSES)],
         },
     }
     if finding.known:

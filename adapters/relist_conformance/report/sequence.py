@@ -7,13 +7,13 @@ out, and of a long history what is near the witness is shown. All texts are safe
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from attrs import frozen
 
-from relist.check.history import Event, History, mapping
-from relist.messages import is_list
+from relist.check.history import Event, History
 from relist_conformance.errors import plain
+from relist_conformance.report.labels import label
 
 Shape = Literal["to_server", "to_client", "client", "server", "truth", "line", "gap"]
 """An arrow, a note on a lane, a line across all, or events that are left out."""
@@ -21,7 +21,11 @@ Shape = Literal["to_server", "to_client", "client", "server", "truth", "line", "
 ROWS_MAX = 40
 _LABEL_MAX = 46
 _FRAME_MAX = 900
-_ITEMS_MAX = 12
+_ACCEPTED = 202
+_ACTS = ("connect", "credentials", "advance", "stop")
+"""Commands of which it tells something that they were given, and nothing that they were done."""
+_TOLD_ASKED = ("call", "refresh", *_ACTS)
+"""Commands that the client did not act without; of others the answer tells enough."""
 
 
 @frozen
@@ -86,9 +90,11 @@ def _telling(history: History, witness: Sequence[int]) -> Iterator[Event]:
         if event.kind == "answer":
             answer = {name: event.data.get(name) for name in ("ok", "error")}
             again = last.get(told) == answer and told[0] in ("need", "believe", "idle")
+            again = again or (told[0] in _ACTS and answer["ok"] is not None)
             last[told] = answer
         else:
-            again = event.kind in ("step", "ask")
+            again = event.kind == "step" or (event.kind == "ask" and told[0] not in _TOLD_ASKED)
+        again = again or (event.kind == "status" and event.data.get("code") == _ACCEPTED)
         # Over HTTP each answer to a ping has an exchange of its own, and each request opens one.
         for_ping = event.seq in pings or (event.kind == "status" and event.channel in carried)
         opens = event.kind in ("open", "close") and event.channel in posts
@@ -124,9 +130,18 @@ def _posts(history: History) -> frozenset[str]:
 
 
 def _row(event: Event, witness: Sequence[int]) -> Row:
-    shape: Shape = "truth" if "changed" in event.data else _SHAPES[event.kind]
-    shows = event.seq in witness
-    return Row(shape, event.at_ms, plain(_label(event), _LABEL_MAX), _frame(event), shows)
+    return Row(
+        _shape(event), event.at_ms, label(event, _LABEL_MAX), _frame(event), event.seq in witness
+    )
+
+
+def _shape(event: Event) -> Shape:
+    if "changed" in event.data:
+        return "truth"
+    if "ended" in event.data:
+        return "line"
+    asks = event.kind == "open" and event.data.get("channel_kind") in ("get", "delete")
+    return "to_server" if asks else _SHAPES[event.kind]
 
 
 _SHAPES: Mapping[str, Shape] = {
@@ -144,96 +159,6 @@ _SHAPES: Mapping[str, Shape] = {
     "fence": "line",
     "truth": "truth",
 }
-
-
-def _label(event: Event) -> str:
-    data = event.data
-    match event.kind:
-        case "in" | "out":
-            return _message(event.message or {}, data)
-        case "status":
-            return f"HTTP {data.get('code', '')}"
-        case "ask":
-            return f"is asked: {_joined(data.get('op'), data.get('kind'))}"
-        case "answer":
-            return _answer(data)
-        case "mark":
-            return str(data.get("name"))
-        case "fence":
-            return "fence" if data.get("passed") else "fence, not passed"
-        case "note" if "changed" in data:
-            return f"{_listed(data['changed'])}: changed"
-        case "truth":
-            return _truth(data)
-        case _:
-            told = ", ".join(f"{name} {value}" for name, value in data.items())
-            return _joined(event.kind, event.channel) if event.kind != "note" else told
-
-
-def _message(message: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    if "malformed" in data:
-        return "no JSON-RPC message"
-    if "method" in message:
-        page = data.get("page")
-        return _joined(message["method"], f"(page {page})" if page not in (None, 1) else "")
-    error = mapping(message.get("error"))
-    if error is not None:
-        return f"error {error.get('code')}"
-    return _result(mapping(message.get("result")) or {})
-
-
-def _result(result: Mapping[str, Any]) -> str:
-    for name in ("tools", "prompts", "resources", "resourceTemplates"):
-        items = result.get(name)
-        if is_list(items):
-            more = ", and more" if result.get("nextCursor") is not None else ""
-            return f"{name}: {_items(items)}{more}"
-    return "result"
-
-
-def _items(items: Sequence[object]) -> str:
-    return ", ".join(_item(one) for one in items[:_ITEMS_MAX]) or "none"
-
-
-def _item(item: object) -> str:
-    found = mapping(item) or {}
-    name, description = (str(found.get(field)) for field in ("name", "description"))
-    return description if description.rpartition("@")[0] == name else name
-
-
-def _answer(data: Mapping[str, Any]) -> str:
-    answer = mapping(data.get("ok"))
-    op = data.get("op")
-    if answer is None:
-        return f"{op} fails: {data.get('error')}"
-    if op in ("need", "believe"):
-        items = answer.get("items")
-        listed = _items(items) if is_list(items) else "no list"
-        return f"{'offers' if op == 'need' else 'believes'} {listed}"
-    return _joined(op, answer.get("outcome") or answer.get("idle"), mark=": ")
-
-
-def _truth(data: Mapping[str, Any]) -> str:
-    pages = mapping(data.get("pages")) or {}
-    told = "; ".join(f"{kind}: {_pages(held)}" for kind, held in pages.items())
-    return _joined(data.get("principal"), told or "nothing", mark=": ")
-
-
-def _pages(pages: object) -> str:
-    if not isinstance(pages, list | tuple):
-        return str(pages)
-    some = [_listed(page) for page in cast("Sequence[object]", pages)[:_ITEMS_MAX]]
-    return " | ".join(some) or "none"
-
-
-def _listed(names: object) -> str:
-    if isinstance(names, list | tuple):
-        return ", ".join(map(str, cast("Sequence[object]", names)[:_ITEMS_MAX])) or "none"
-    return str(names)
-
-
-def _joined(*parts: object, mark: str = " ") -> str:
-    return mark.join(str(part) for part in parts if part not in (None, ""))
 
 
 def _frame(event: Event) -> str:

@@ -1,17 +1,16 @@
 """The table of verdicts, and below it what there is to know about each cell that did not pass."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from relist.check.history import Event
+from relist.check.judge import Finding
 from relist_conformance.baseline import NOTHING_KNOWN, Applied, key_of
 from relist_conformance.errors import plain
+from relist_conformance.report.labels import witness_lines
 from relist_conformance.report.model import Report
 from relist_conformance.runner import Result, Word
 from relist_conformance.script import Case
@@ -29,7 +28,6 @@ SHOWN: Mapping[Word, tuple[str, str]] = {
 
 _MAX_TEXT = 600
 _MAX_WITNESSES = 4
-_MAX_MESSAGE = 160
 
 
 def print_report(
@@ -156,27 +154,19 @@ def _by_text(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
     """Results that say the same, together: one entry per finding, or per reason without one."""
     grouped: dict[tuple[Word, str], list[Result]] = {}
     for result in results:
-        texts = [f"{f.rule}: {f.text}" for f in result.observed.findings]
+        texts = [_told(finding) for finding in result.observed.findings]
         for text in texts or [result.observed.reason]:
             grouped.setdefault((result.word, text), []).append(result)
     return [(text, same) for (_, text), same in grouped.items()]
 
 
+def _told(finding: Finding) -> str:
+    return f"{finding.rule} [{finding.anomaly}]: {finding.text}"
+
+
 def _witnesses(result: Result, text: str) -> Iterator[str]:
     """The events that show a finding, one line each, from the first cell that has it."""
-    findings = (f for f in result.observed.findings if f"{f.rule}: {f.text}" == text)
-    for finding in list(findings)[:1]:
-        events = {event.seq: event for event in result.observed.history}
-        shown = [events[seq] for seq in finding.witness if seq in events]
-        for event in shown[:_MAX_WITNESSES]:
-            yield witness_line(event)
-        if len(shown) > _MAX_WITNESSES:
-            yield f"and {len(shown) - _MAX_WITNESSES} events more"
-
-
-def witness_line(event: Event) -> str:
-    """One event of a history in one line: number, time in ms, direction, and what it carried."""
-    carried: Any = event.message or event.data
-    body = json.dumps(carried, ensure_ascii=False, default=str)
-    where = f" {event.channel}" if event.channel else ""
-    return f"#{event.seq} {event.at_ms} ms {event.kind}{plain(where)} {plain(body, _MAX_MESSAGE)}"
+    for finding in [one for one in result.observed.findings if _told(one) == text][:1]:
+        history = result.observed.history
+        some = [event for event in history if event.seq in finding.witness]
+        yield from witness_lines(some, _MAX_WITNESSES)
