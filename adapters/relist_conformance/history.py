@@ -1,17 +1,23 @@
 """Recording a run: events in causal order, bounded, ready for the judge and for JSON."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from relist.check.history import Event, EventKind, mapping
+from relist.check.history import Event, EventKind
+from relist_conformance.bounding import as_it_is, bounded
 
 MAX_EVENTS = 5_000
-_MAX_RECORDED_BYTES = 64 * 1024
+MAX_CHARS = 8 * 1024 * 1024
+"""Of all that is recorded of a run, as JSON."""
+_OF_OTHERS: tuple[EventKind, ...] = ("open", "in", "answer")
+"""What is told of a client or a driver; all else is the script's own."""
+_MESSAGE_MAX = 64 * 1024
+_ANSWER_MAX = 512 * 1024
+"""Of what a driver says: a list that is cut cannot be judged any more."""
 
 
 class TooMuch(Exception):
-    """The client sent more than a run may hold."""
+    """More was sent or said than a run may hold."""
 
 
 class Recorder:
@@ -19,6 +25,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._chars = 0
         self.now_ms = 0
 
     @property
@@ -43,19 +50,19 @@ class Recorder:
         /,
         **data: Any,
     ) -> Event:
-        """Record one event. Raises ``TooMuch`` beyond ``MAX_EVENTS``."""
+        """Record one event, ``cut`` (in its data) where entries are missing.
+
+        Raises ``TooMuch`` beyond ``MAX_EVENTS`` and ``MAX_CHARS``.
+        """
+        sent = bounded(message, _MESSAGE_MAX)
+        told = bounded(data, _ANSWER_MAX) if kind in _OF_OTHERS else as_it_is(data)
+        self._chars += sent.length + told.length
         if len(self._events) >= MAX_EVENTS:
             raise TooMuch(f"more than {MAX_EVENTS} events")
-        event = Event(len(self._events), self.now_ms, kind, channel, _bounded(message), data)
+        if self._chars > MAX_CHARS:
+            raise TooMuch(f"more than {MAX_CHARS} characters")
+        missing = sent.missing + told.missing
+        cut = {"cut": missing} if missing else {}
+        event = Event(len(self._events), self.now_ms, kind, channel, sent.value, told.value | cut)
         self._events.append(event)
         return event
-
-
-def _bounded(message: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A huge message is kept in outline, so that a history stays printable."""
-    if message is None or len(json.dumps(message, default=str)) <= _MAX_RECORDED_BYTES:
-        return message
-    outline = {key: message[key] for key in ("jsonrpc", "id", "method") if key in message}
-    params = mapping(message.get("params")) or {}
-    cursor = {"params": {"cursor": params["cursor"]}} if "cursor" in params else {}
-    return outline | cursor | {"relist-cut": True}

@@ -105,9 +105,11 @@ class Reply:
         """What a history keeps of it."""
         if self.ok is None:
             return {"error": self.error, "code": self.code}
-        kept = {key: self.ok[key] for key in _KEPT if key in self.ok}
-        if kept.get("items") is not None:
-            kept["items"] = [{key: item[key] for key in _ITEM} for item in kept["items"]]
+        plain = (key for key in _KEPT if not isinstance(self.ok.get(key), dict | list))
+        kept = {key: self.ok[key] for key in plain if key in self.ok}
+        items = self.ok.get("items")
+        if items is not None:
+            kept["items"] = [{key: item[key] for key in _ITEM} for item in items]
         return {"ok": kept}
 
 

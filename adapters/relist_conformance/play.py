@@ -286,7 +286,7 @@ def _judged(host: _Host, case: Case, revision: str) -> Played:
     if loud := loud_beliefs(history):
         reason = f"the driver lists when asked what it believes (events {loud})"
         return Played(Outcome("harness_error", reason), None, history, lag_ms)
-    verdict = judge(case.expect, history, revision, lag_ms)
+    verdict = judge(case.expect, history, revision, lag_ms, whole=not flooded)
     if flooded:
         # What it did until then may be enough to blame it for, but never enough to pass.
         return Played(Outcome("judged") if verdict.findings else outcome, verdict, history, lag_ms)

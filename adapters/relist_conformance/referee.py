@@ -145,6 +145,8 @@ class Referee:
         if outcome.word == "judged" and not spoken:
             reason = f"the client never came to speak {self._revision} with the server"
             outcome = Outcome("not_applicable", reason)
+        with suppress(TooMuch):
+            self._recorder.add("note", ended=outcome.word)  # what was waited for, was until here
         self.outcome, self._waits = outcome, None
         self._script.close()
         self._outputs.append(Finished(outcome))

@@ -366,4 +366,4 @@ _TOLD_HEADERS = ("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method
 
 def _told(headers: wire.Message) -> dict[str, str]:
     """The headers worth a line in the history; no credentials are kept."""
-    return {key: str(headers[key])[:200] for key in _TOLD_HEADERS if key in headers}
+    return {key: str(headers[key]) for key in _TOLD_HEADERS if key in headers}

@@ -152,6 +152,17 @@ def test_a_full_walk_follows_each_served_cursor() -> None:
     assert word(Made().asked().served("x").fence(passed=False), WALK) == UNKNOWN
 
 
+def test_a_page_that_failed_may_be_asked_again_by_its_cursor() -> None:
+    def failed() -> Made:
+        return Made().asked().served("x").asked("x").refused()
+
+    assert word(failed().asked("x").served(), WALK) == "pass"
+    assert word(failed().asked("x").served("y").asked("y").served(), WALK) == "pass"
+    assert word(failed().asked("x").served("y").fence(), WALK) == "fail"
+    renewed = failed().asked("x").served("y").asked("x").served("z").asked("z")
+    assert word(renewed.served(), WALK) == "pass"
+
+
 def test_a_page_that_was_asked_before_its_cursor_was_served_is_of_another_walk() -> None:
     assert word(Made().asked("x").served().asked().served("x").fence(), WALK) == "fail"
 
@@ -395,20 +406,23 @@ def test_opinions_are_judged_only_where_there_are_some() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offered", "anomaly"),
+    ("offered", "anomaly", "witness"),
     [
-        (("a@1", "b@1"), "lost notice"),
-        (("a@1", "b@2"), "torn listing"),
-        (("a@2",), "cut walk"),
-        (("x@1",), "lost notice"),
-        ((), "lost catalog"),
+        (("a@1", "b@1"), "lost notice", (1, 3)),
+        (("a@1", "b@2"), "torn listing", (0, 1, 3)),
+        (("a@2",), "cut walk", (1, 3)),
+        (("x@1",), "lost notice", (1, 3)),
+        ((), "lost catalog", (1, 3)),
     ],
 )
-def test_the_items_say_what_kind_of_harm_it_is(offered: tuple[str, ...], anomaly: str) -> None:
+def test_the_items_say_what_kind_of_harm_it_is(
+    offered: tuple[str, ...], anomaly: str, witness: tuple[int, ...]
+) -> None:
     wanted = Answered(of="list", one_of=(("a@2", "b@2"),), **COMMON)
-    made = Made().truth(("a@1",), ("b@1",)).truth(("a@2",), ("b@2",)).offered(*offered)
+    made = Made().truth(("a@1",), ("b@1",)).truth(("a@2",), ("b@2",))
+    made.add("truth", pages={"prompts": [offered]}).offered(*offered)
     (found,) = made.held_against(wanted).findings
-    assert (found.anomaly, found.witness) == (anomaly, (1, 2))
+    assert (found.anomaly, found.witness) == (anomaly, witness)
 
 
 def test_a_harness_that_was_late_calls_nothing_absent() -> None:
@@ -423,10 +437,17 @@ def test_a_harness_that_was_late_calls_nothing_absent() -> None:
 
 def test_what_is_timed_needs_no_fence_and_no_answer() -> None:
     request = Requested(request=LIST, timed=True, **COMMON)
-    assert word(Made(), request) == "fail"
+    assert word(Made().truth(), request) == "fail"
+    assert word(Made(), request) == UNKNOWN
+    twice = Requested(request=LIST, at_least=2, timed=True, **COMMON)
+    assert Made().asked().truth().held_against(twice).findings[0].witness == (0, 1)
+    assert word(Made().asked(), twice) == UNKNOWN
     answer = Answered(of="list", one_of=(("a@1",),), timed=True, **COMMON)
+    assert word(Made().truth(), answer) == UNKNOWN
     waiting = Made().add("ask", op="need", **{"as": "list"})
-    assert waiting.held_against(answer).findings[0].witness == (0,)
+    assert word(waiting, answer) == UNKNOWN
+    waiting.truth()
+    assert waiting.held_against(answer).findings[0].witness == (0, 1)
     failing = Made().add("answer", op="need", **{"as": "list"}, error="no connection")
     assert word(failing, answer) == UNKNOWN
     assert waiting.held_against(answer, lag_ms=LAG_MAX_MS + 1).word == UNKNOWN

@@ -220,7 +220,7 @@ def test_a_legacy_fence_is_a_ping_on_the_pipe() -> None:
     assert ping["method"] == "ping"
     bench.said(channel, {"jsonrpc": "2.0", "id": ping["id"], "result": {}})
     assert bench.outcome == "judged: "
-    assert bench.referee.history[-1].data == {"passed": True, "by": "ping"}
+    assert bench.referee.history[-2].data == {"passed": True, "by": "ping"}
 
 
 # --- 2026-07-28 ---

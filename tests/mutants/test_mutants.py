@@ -13,6 +13,7 @@ from mutants.kit import Defect
 from mutants.matrix import played
 from relist.check.expect import ANOMALIES
 from relist_conformance.script import Case
+from support.least import check_found
 
 FIRST = (
     *("paging:every-page", "notice:next-access", "failure:keeps-last-good"),
@@ -40,7 +41,10 @@ def test_a_defect_is_caught_by_its_case(
 ) -> None:
     defect.seed(monkeypatch)
     case = ALL[defect.case]
-    assert word_of(judge_inside(case, revision)) == case.severity[revision]
+    seen = judge_inside(case, revision)
+    assert word_of(seen) == case.severity[revision]
+    assert seen.verdict is not None
+    check_found(case.expect, seen.history, seen.verdict.findings)
 
 
 def _touched(defect: str, cases: list[str]) -> None:

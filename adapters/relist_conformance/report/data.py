@@ -4,7 +4,7 @@ The format is ``relist_specs/schemas/result.schema.json``; what is read is held 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +14,11 @@ import attrs
 import jsonschema_rs
 
 import relist
-from relist.check.history import Event
+from relist.check.history import Event, History
+from relist.check.judge import Finding
 from relist.messages import is_list
 from relist_conformance.baseline import Key, key_of
+from relist_conformance.bounding import bounded
 from relist_conformance.driver import Hello
 from relist_conformance.errors import ConformanceError, plain, quoted
 from relist_conformance.report.model import CaseInfo, CellResult, Found, Report, Requirement
@@ -26,6 +28,9 @@ from relist_conformance.script import Case, Source
 
 FORMAT = 2
 _MAX_BYTES = 256 * 1024 * 1024
+HISTORIES_MAX = 64 * 1024 * 1024
+"""Characters of the histories in one report, as JSON without indentation."""
+_FRAME_MAX = 16 * 1024
 
 
 @attrs.frozen
@@ -46,7 +51,8 @@ def report_of(
 ) -> Report:
     """The whole run. ``known``: what a baseline excuses, and why; ``faults``: what is wrong in it.
 
-    A history is included for each cell that did not pass.
+    A history is included for each cell that did not pass, with long frames cut. When there are too
+    many, of the last ones only the events that show the findings are.
     """
     cases = {result.cell.case.id: case_info(result.cell.case) for result in results}
     return Report(
@@ -56,7 +62,10 @@ def report_of(
         timing=_timing(results, timing),
         rules=requirements({rule for case in cases.values() for rule in _rules(case)}),
         cases=cases,
-        results=tuple(_result(result, known or {}) for result in results),
+        results=tuple(
+            _result(result, known or {}, history)
+            for result, history in zip(results, _histories(results), strict=True)
+        ),
         faults=tuple(faults),
     )
 
@@ -107,7 +116,31 @@ def client_start_ms(result: Result) -> int | None:
     return None if asked is None or opened is None else opened - asked
 
 
-def _result(result: Result, known: Mapping[Key, str]) -> CellResult:
+def _histories(results: Sequence[Result]) -> Iterator[History]:
+    """Of each result what a report keeps."""
+    room = HISTORIES_MAX
+    for result in results:
+        history = result.observed.history if result.word != "pass" else ()
+        if room < 0 and history:
+            history = _witnesses(history, result.observed.findings)
+        shortened = [(bounded(e.message, _FRAME_MAX), bounded(e.data, _FRAME_MAX)) for e in history]
+        room -= sum(message.length + data.length for message, data in shortened)
+        yield tuple(
+            attrs.evolve(event, message=message.value, data=data.value)
+            for event, (message, data) in zip(history, shortened, strict=True)
+        )
+
+
+def _witnesses(history: History, findings: Iterable[Finding]) -> History:
+    """The events that show the findings, and how many are left out."""
+    shown = {seq for finding in findings for seq in finding.witness}
+    kept = [event for event in history if event.seq in shown]
+    last = history[-1]
+    note = Event(last.seq + 1, last.at_ms, "note", data={"left_out": len(history) - len(kept)})
+    return (*kept, note)
+
+
+def _result(result: Result, known: Mapping[Key, str], history: History) -> CellResult:
     cell, observed = result.cell, result.observed
     findings = tuple(
         Found(
@@ -123,7 +156,7 @@ def _result(result: Result, known: Mapping[Key, str]) -> CellResult:
         lag_ms=observed.lag_ms,
         reason=observed.reason,
         findings=findings,
-        history=() if observed.word == "pass" else tuple(observed.history),
+        history=history,
     )
 
 

@@ -11,7 +11,9 @@ from attrs import frozen
 
 from relist.check.expect import Anomaly, Expectation, Severity
 from relist.check.history import LIST_METHODS, Event, History, mapping, marked
-from relist.check.misses import Miss, Unknown, labels, misses
+from relist.check.misses import Miss, misses
+from relist.check.seen import Unknown, labels
+from relist.check.witness import fewest
 
 __all__ = ["Finding", "Verdict", "judge", "labels", "loud_beliefs"]
 
@@ -24,7 +26,7 @@ Word = Literal["pass", "warn", "fail", "inconclusive"]
 @frozen
 class Finding:
     """One expectation that was not met: the rule, the kind of harm, what was seen, and the fewest
-    events that show it."""
+    events that show it (``relist.check.witness``)."""
 
     rule: str
     severity: Severity
@@ -43,11 +45,17 @@ class Verdict:
 
 
 def judge(
-    expectations: Iterable[Expectation], history: History, revision: str, lag_ms: float = 0
+    expectations: Iterable[Expectation],
+    history: History,
+    revision: str,
+    lag_ms: float = 0,
+    *,
+    whole: bool = True,
 ) -> Verdict:
     """Hold a history against expectations, by the rules and severities of the revision under test.
 
-    ``lag_ms`` is by how much the harness was late at worst. Raises ``KeyError`` for an expectation
+    ``lag_ms`` is by how much the harness was late at worst. Of a run that was broken off, so that
+    the history is not ``whole``, nothing is called absent. Raises ``KeyError`` for an expectation
     that says nothing about the revision.
     """
     findings: list[Finding] = []
@@ -62,20 +70,25 @@ def judge(
             for miss in misses(expectation, history):
                 if (miss.absent or expectation.timed) and lag_ms > LAG_MAX_MS:
                     raise Unknown(f"the harness was {round(lag_ms)} ms late")
-                findings.append(_finding(expectation, miss, revision))
+                if miss.absent and not whole:
+                    raise Unknown("the run was broken off")
+                witness = fewest(expectation, history, miss)
+                findings.append(_finding(expectation, miss, witness, revision))
         except Unknown as unknown:
             unjudged.append(f"{rule}: {unknown.reason}")
             blocked = blocked or unknown.blocking
     return Verdict(_word(findings, blocked), tuple(findings), tuple(unjudged))
 
 
-def _finding(expectation: Expectation, miss: Miss, revision: str) -> Finding:
+def _finding(
+    expectation: Expectation, miss: Miss, witness: tuple[int, ...], revision: str
+) -> Finding:
     return Finding(
         expectation.rule[revision],
         expectation.severity[revision],
         miss.anomaly or expectation.anomaly,
         miss.text,
-        miss.witness,
+        witness,
     )
 
 

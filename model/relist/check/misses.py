@@ -1,14 +1,13 @@
-"""Where a history misses an expectation: what was seen, and the fewest events that show it. Pure.
+"""Where a history misses an expectation: what was seen, and enough events to show it. Pure.
 
 A request that did not come is missed only when the client passed a fence after it; else nobody can
 tell, and ``Unknown`` says why.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any
 
 from attrs import frozen
 
@@ -21,11 +20,19 @@ from relist.check.history import (
     RequestMatch,
     exchanges,
     mapping,
-    marked,
+)
+from relist.check.seen import (
+    Unknown,
+    deadline,
+    labels,
+    matching,
+    need_fence,
+    said,
+    sent_as,
+    shown,
+    window,
 )
 
-_SHOWN_ITEMS = 12
-_SHOWN_CHARS = 60
 _TOO_FEW_TO_PACE = 4
 _ALIKE = 0.02
 """By how much pauses may differ and still look like one fixed period."""
@@ -34,22 +41,26 @@ _LONGER = 1.2
 
 
 @frozen
-class Unknown(Exception):
-    """The history cannot decide this expectation; ``blocking`` makes the verdict inconclusive."""
-
-    reason: str
-    blocking: bool = True
-
-
-@frozen
 class Miss:
     """What was seen instead. ``absent``: something did not happen, or not in time, which a harness
-    that was too slow may itself have caused. ``anomaly``: a closer look at what kind of harm."""
+    that was too slow may itself have caused. ``anomaly``: a closer look at what kind of harm.
+
+    ``enough`` are the numbers of events that show it, perhaps more than it takes; ``until`` is that
+    one of them until which something did not come. ``sort`` tells it from other misses of its
+    expectation where the text cannot, because it counts or measures.
+    """
 
     text: str
-    witness: tuple[int, ...] = ()
+    enough: tuple[int, ...] = ()
     absent: bool = False
     anomaly: x.Anomaly | None = None
+    sort: str = ""
+    until: int | None = None
+
+    def is_like(self, other: "Miss") -> bool:
+        """Whether it is the same miss, seen in other events."""
+        mine, theirs = ((one.sort or one.text, one.anomaly, one.absent) for one in (self, other))
+        return mine == theirs
 
 
 @singledispatch
@@ -63,55 +74,58 @@ def misses(expectation: x.Expectation, _history: History) -> Iterator[Miss]:
 
 @misses.register
 def _(expectation: x.Requested, history: History) -> Iterator[Miss]:
-    seen = tuple(event.seq for event in _matching(expectation.request, expectation, history))
+    seen = tuple(event.seq for event in matching(expectation.request, expectation, history))
     told = f"{expectation.request} was sent {len(seen)} times, expected at"
     most = expectation.at_most
     if most is not None and len(seen) > most:
-        yield Miss(f"{told} most {most}", seen[: most + 1])
+        yield Miss(f"{told} most {most}", seen[: most + 1], sort="too many")
     elif len(seen) < expectation.at_least:
-        behind = () if expectation.timed else (_need_fence(expectation, history),)
-        yield Miss(f"{told} least {expectation.at_least}", (*seen, *behind), absent=True)
+        timed = expectation.timed
+        last = deadline(expectation, history, seen) if timed else need_fence(expectation, history)
+        text = f"{told} least {expectation.at_least}"
+        yield Miss(text, (*seen, last), absent=True, until=last)
     elif most is not None:
-        _need_fence(expectation, history)
+        need_fence(expectation, history)
 
 
 @misses.register
 def _(expectation: x.NeverRequested, history: History) -> Iterator[Miss]:
     found = False
     for method in expectation.methods:
-        sent = _matching(RequestMatch(method=method), expectation, history)
+        sent = matching(RequestMatch(method=method), expectation, history)
         found = found or bool(sent)
         if sent:
             yield Miss(f"the client sent {method}", (sent[0].seq,))
     if not found:
-        _need_fence(expectation, history)
+        need_fence(expectation, history)
 
 
 @misses.register
 def _(expectation: x.Ordered, history: History) -> Iterator[Miss]:
-    firsts = _matching(expectation.first, expectation, history)
-    for event in _matching(expectation.then, expectation, history):
+    firsts = matching(expectation.first, expectation, history)
+    for event in matching(expectation.then, expectation, history):
         if firsts and firsts[0].seq <= event.seq:
             return
-        yield Miss(f"{_sent(event)} came before {expectation.first}", (event.seq,))
+        yield Miss(f"{sent_as(event)} came before {expectation.first}", (event.seq,))
         return
 
 
 @misses.register
 def _(expectation: x.Cancelled, history: History) -> Iterator[Miss]:
-    asked = _matching(expectation.request, expectation, history)
+    asked = matching(expectation.request, expectation, history)
     posts = {
         event.channel
         for event in history
         if event.kind == "open" and event.data.get("channel_kind") == "post"
     }
     for event in asked:
-        if any(_cancels(later, event, posts) for later in history[event.seq :]):
+        if any(_cancels(later, event, posts) for later in history if later.seq > event.seq):
             return
     if not asked:
         raise Unknown(f"the client did not send {expectation.request}")
-    fence = _need_fence(expectation, history)
-    yield Miss(f"{expectation.request} was not cancelled", (asked[0].seq, fence), absent=True)
+    fence = need_fence(expectation, history)
+    text = f"{expectation.request} was not cancelled"
+    yield Miss(text, (asked[0].seq, fence), absent=True, until=fence)
 
 
 def _cancels(later: Event, asked: Event, posts: Collection[str]) -> bool:
@@ -130,66 +144,90 @@ def _cancels(later: Event, asked: Event, posts: Collection[str]) -> bool:
 
 @misses.register
 def _(expectation: x.Paced, history: History) -> Iterator[Miss]:
-    sent = _matching(expectation.request, expectation, history)
+    sent = matching(expectation.request, expectation, history)
     if len(sent) < _TOO_FEW_TO_PACE:
         return
     gaps = [after.at_ms - before.at_ms for before, after in pairwise(sent)]
     if max(gaps) - min(gaps) <= _ALIKE * max(gaps):
         told = f"{expectation.request} was sent every {round(sum(gaps) / len(gaps))} ms, unvaried"
-        yield Miss(told, tuple(event.seq for event in sent[:_TOO_FEW_TO_PACE]))
+        yield Miss(told, tuple(event.seq for event in sent[:_TOO_FEW_TO_PACE]), sort="unvaried")
     half = len(gaps) // 2
     if expectation.backoff and sum(gaps[-half:]) < _LONGER * sum(gaps[:half]):
         told = f"{expectation.request} was sent {len(sent)} times, at pauses that did not grow"
-        yield Miss(told, (sent[0].seq, sent[1].seq, sent[-2].seq, sent[-1].seq))
+        shows = sent[0], sent[half], sent[-2], sent[-1]
+        yield Miss(told, tuple(event.seq for event in shows), sort="unextended")
 
 
 @misses.register
 def _(expectation: x.FullWalk, history: History) -> Iterator[Miss]:
-    since, before = _window(expectation, history)
+    since, before = window(expectation, history)
     method = LIST_METHODS[expectation.kind]
     listed = [
         exchange
         for exchange in exchanges(history)
         if exchange.method == method and since < exchange.asked.seq < before
     ]
-    walks = [_walk(start, listed) for start in listed if not start.has_cursor]
-    if any(_ended(walk[-1]) for walk in walks):
+    pages = _pages_read(listed)
+    if any(_ended(page.exchange) for page in pages):
         return
-    fence = _need_fence(expectation, history)
-    if not walks:
+    fence = need_fence(expectation, history)
+    if not pages:
         told = f"{expectation.kind} were not listed again from the first page"
-        yield Miss(told, (max(since, 0), fence), absent=True)
+        yield Miss(told, (fence,), absent=True, until=fence)
         return
-    longest = max(walks, key=len)
-    read = f"{len(longest)} page{'s' if len(longest) > 1 else ''}"
+    longest = max(pages, key=lambda page: page.number)
+    read = f"{longest.number} page{'s' if longest.number > 1 else ''}"
     yield Miss(
         f"no listing of {expectation.kind} came to the last page: the longest read {read}",
-        tuple(exchange.asked.seq for exchange in longest),
+        (*_numbers(longest), fence),
         absent=True,
         anomaly="cut walk",
+        until=fence,
     )
 
 
-def _walk(start: Exchange, listed: Sequence[Exchange]) -> list[Exchange]:
-    """Follow the served cursors: each next page is asked after the page that named its cursor."""
-    walk = [start]
-    while (last := walk[-1]).answered is not None and not _ended(last):
-        cursor = (last.result or {}).get("nextCursor")
-        after = last.answered.seq
-        following = next(
-            (
-                exchange
-                for exchange in listed
-                if exchange.has_cursor
-                and exchange.params["cursor"] == cursor
-                and exchange.asked.seq > after
-            ),
-            None,
-        )
-        if following is None:
-            break
-        walk.append(following)
-    return walk
+@frozen
+class _Page:
+    """The ``number``-th page of a walk, and the one ``before`` it, which named its cursor."""
+
+    exchange: Exchange
+    number: int
+    before: "_Page | None"
+
+
+def _pages_read(listed: Iterable[Exchange]) -> Collection[_Page]:
+    """All pages of all walks: the first has no cursor, each other was asked after it was named.
+
+    A cursor may be asked for again, as after an error: then the walk goes on from there as well.
+    """
+    moments = {exchange.asked.seq: exchange for exchange in listed}
+    moments |= {one.answered.seq: one for one in listed if one.answered is not None}
+    asked: dict[int, _Page] = {}
+    named: dict[str, _Page] = {}
+    for seq, exchange in sorted(moments.items()):
+        if seq == exchange.asked.seq:
+            before = named.get(repr(exchange.params.get("cursor")))
+            if before is not None or not exchange.has_cursor:
+                number = 1 if before is None else before.number + 1
+                asked[seq] = _Page(exchange, number, before)
+        elif exchange.asked.seq in asked:
+            page = asked[exchange.asked.seq]
+            cursor = (exchange.result or {}).get("nextCursor")
+            held = named.get(repr(cursor))
+            if cursor is not None and (held is None or held.number <= page.number):
+                named[repr(cursor)] = page
+    return asked.values()
+
+
+def _numbers(last: _Page) -> tuple[int, ...]:
+    """The requests and answers of a walk up to this page."""
+    numbers: list[int] = []
+    page: _Page | None = last
+    while page is not None:
+        exchange = page.exchange
+        numbers += [one.seq for one in (exchange.asked, exchange.answered) if one is not None]
+        page = page.before
+    return tuple(numbers)
 
 
 def _ended(exchange: Exchange) -> bool:
@@ -201,12 +239,16 @@ def _ended(exchange: Exchange) -> bool:
 
 @misses.register
 def _(expectation: x.Answered, history: History) -> Iterator[Miss]:
-    answers = _said(expectation, history)
+    answers = said(expectation, history)
     telling = [answer for answer in answers if _tells(answer)]
     every = expectation.which == "every"
     if expectation.timed and not answers:
         asked = [event.seq for event in history if event.data.get("as") == expectation.of]
-        yield Miss(f"nobody was given '{expectation.of}' in time", tuple(asked[-1:]), absent=True)
+        if not asked:
+            raise Unknown(f"the run did not come to ask for '{expectation.of}'")
+        last = deadline(expectation, history, asked)
+        text = f"nobody was given '{expectation.of}' in time"
+        yield Miss(text, (asked[-1], last), absent=True, until=last)
         return
     if not telling:
         # A client that cannot say what it believes is not to blame; one that gives its application
@@ -217,13 +259,14 @@ def _(expectation: x.Answered, history: History) -> Iterator[Miss]:
     for answer in telling if every else telling[-1:]:
         items = labels(answer.data.get("ok"))
         if not any(_same(items, one, expectation.in_order) for one in expectation.one_of):
-            wanted = " or ".join(_shown(one) for one in expectation.one_of)
-            truth = _truths(answer, history)
+            wanted = " or ".join(shown(one) for one in expectation.one_of)
+            kind = answer.data.get("kind")
+            truth = _truths(kind, answer.seq, history)
             yield Miss(
-                f"the client offered {_shown(items)}, expected {wanted}",
-                (*(event.seq for event in truth[-1:]), answer.seq),
+                f"the client offered {shown(items)}, expected {wanted}",
+                (*(event.seq for event in truth), answer.seq),
                 absent=not every,
-                anomaly=_looked_at(items, truth),
+                anomaly=_looked_at(items, [event.data["pages"][kind] for event in truth]),
             )
             return
 
@@ -234,23 +277,21 @@ def _same(items: Sequence[str] | None, wanted: Sequence[str] | None, in_order: b
     return list(items) == list(wanted) if in_order else Counter(items) == Counter(wanted)
 
 
-def _truths(answer: Event, history: History) -> list[Event]:
-    """What the list asked for was before this answer, oldest first."""
-    kind = answer.data.get("kind")
+def _truths(kind: object, before: int, history: History) -> list[Event]:
+    """What the list of this kind was until then, oldest first."""
     return [
         event
-        for event in history[: answer.seq]
-        if event.kind == "truth" and kind in (mapping(event.data.get("pages")) or {})
+        for event in history
+        if event.kind == "truth"
+        and event.seq < before
+        and kind in (mapping(event.data.get("pages")) or {})
     ]
 
 
-def _looked_at(items: Sequence[str] | None, truths: Sequence[Event]) -> x.Anomaly | None:
+def _looked_at(
+    items: Sequence[str] | None, lists: Iterable[Sequence[Sequence[str]]]
+) -> x.Anomaly | None:
     """What the items themselves say: nothing left, some pages of a list, or pages of several."""
-    lists = [
-        [frozenset(page) for page in event.data["pages"][kind]]
-        for event in truths
-        for kind in event.data["pages"]
-    ]
     whole = [frozenset[str]().union(*pages) for pages in lists]
     if not items:
         return "lost catalog" if any(whole) else None
@@ -264,107 +305,34 @@ def _looked_at(items: Sequence[str] | None, truths: Sequence[Event]) -> x.Anomal
 
 @misses.register
 def _(expectation: x.NoDuplicates, history: History) -> Iterator[Miss]:
-    for answer in _said(expectation, history):
+    for answer in said(expectation, history):
         items = labels(answer.data.get("ok")) or ()
         twice = tuple(item for item, times in Counter(items).items() if times > 1)
         if twice:
-            yield Miss(f"the client offered {_shown(twice)} more than once", (answer.seq,))
+            yield Miss(f"the client offered {shown(twice)} more than once", (answer.seq,))
             return
 
 
 @misses.register
 def _(expectation: x.Opinion, history: History) -> Iterator[Miss]:
-    for answer in _said(expectation, history):
+    for answer in said(expectation, history):
         state = (mapping(answer.data.get("ok")) or {}).get("state")
         if isinstance(state, str) and state not in expectation.one_of:
             wanted = " or ".join(expectation.one_of)
-            yield Miss(
-                f"the client called its list {_shown((state,))}, not {wanted}", (answer.seq,)
-            )
+            yield Miss(f"the client called its list {shown((state,))}, not {wanted}", (answer.seq,))
 
 
 @misses.register
 def _(expectation: x.Outcome, history: History) -> Iterator[Miss]:
-    answers = [one for one in _said(expectation, history) if one.data.get("ok") is not None]
+    answers = [one for one in said(expectation, history) if one.data.get("ok") is not None]
     if not answers:
         raise Unknown(f"no call came to an end for '{expectation.of}'")
     for answer in answers:
         outcome = str(answer.data["ok"].get("outcome"))
         if outcome not in expectation.one_of:
             wanted = " or ".join(expectation.one_of)
-            yield Miss(f"the call ended in {_shown((outcome,))}, expected {wanted}", (answer.seq,))
+            yield Miss(f"the call ended in {shown((outcome,))}, expected {wanted}", (answer.seq,))
             return
-
-
-# --- what all need ---
-
-
-def _window(expectation: x.Expectation, history: History) -> tuple[int, float]:
-    """The numbers between which an event counts. Raises ``Unknown`` without such marks."""
-    bounds: list[int | None] = []
-    for name in (expectation.since, expectation.before):
-        seq = None if name is None else marked(history, name)
-        if name is not None and seq is None:
-            raise Unknown(f"the run did not come to '{name}'")
-        bounds.append(seq)
-    since, before = bounds
-    return (-1 if since is None else since), (float("inf") if before is None else before)
-
-
-def _need_fence(expectation: x.Expectation, history: History) -> int:
-    """The last fence in the window: what did not come by then is absent."""
-    since, before = _window(expectation, history)
-    fence = max(
-        (
-            event.seq
-            for event in history
-            if event.kind == "fence" and event.data.get("passed") and since < event.seq < before
-        ),
-        default=None,
-    )
-    if fence is None:
-        raise Unknown("no fence was passed after which a request could be called absent")
-    return fence
-
-
-def _matching(match: RequestMatch, expectation: x.Expectation, history: History) -> list[Event]:
-    """The requests and notifications of the client that are meant; HTTP exchanges likewise."""
-    since, before = _window(expectation, history)
-    found: list[Event] = []
-    opened: dict[str, Event] = {}
-    for event in history:
-        message: Mapping[str, Any] = event.message or {}
-        if event.kind == "open":
-            opened[event.channel] = event
-            kind = str(event.data.get("channel_kind"))
-            message = {"method": kind.upper()} if kind in ("get", "delete") else {}
-        elif event.kind != "in":
-            continue
-        told: Mapping[str, Any] = opened[event.channel].data if event.channel in opened else {}
-        headers, principal = mapping(told.get("headers")) or {}, str(told.get("principal", ""))
-        meant = "method" in message and match.matches(
-            message, event.data.get("page"), headers, principal
-        )
-        if meant and since < event.seq < before:
-            found.append(event)
-    return found
-
-
-def _sent(event: Event) -> str:
-    return _shown((str((event.message or {}).get("method", event.data.get("channel_kind"))),))
-
-
-def _said(
-    expectation: x.Answered | x.NoDuplicates | x.Opinion | x.Outcome, history: History
-) -> list[Event]:
-    since, before = _window(expectation, history)
-    return [
-        event
-        for event in history
-        if event.kind == "answer"
-        and since < event.seq < before
-        and event.data.get("as") == expectation.of
-    ]
 
 
 def _tells(answer: Event) -> bool:
@@ -372,26 +340,3 @@ def _tells(answer: Event) -> bool:
     if ok is None:
         return False
     return ok.get("items") is not None or answer.data.get("op") != "believe"
-
-
-def labels(answer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """The items of a *need* or *believe* answer as ``name@version``; None for no list at all."""
-    items = (answer or {}).get("items")
-    return None if items is None else tuple(_label(item) for item in items)
-
-
-def _label(item: Mapping[str, Any]) -> str:
-    name, description = str(item.get("name")), str(item.get("description"))
-    return description if description.rpartition("@")[0] == name else f"{name} ({description})"
-
-
-def _shown(items: Sequence[str] | None) -> str:
-    """Items for one line of text: bounded, and escaped because a peer wrote them."""
-    if items is None:
-        return "no list"
-    texts = [
-        text if text.isprintable() else ascii(text)
-        for text in (item[:_SHOWN_CHARS] for item in items[:_SHOWN_ITEMS])
-    ]
-    more = f", and {len(items) - _SHOWN_ITEMS} more" if len(items) > _SHOWN_ITEMS else ""
-    return "[" + ", ".join(texts) + more + "]"
