@@ -43,6 +43,14 @@ def test_one_test_for_each_case_on_one_driver(folder: Path) -> None:
     assert "test_client[paging:every-page] PASSED" in done.stdout
 
 
+def test_each_worker_of_xdist_starts_the_driver_once(folder: Path) -> None:
+    driver = f"sh -c 'echo started >> started; exec {REFERENCE}'"
+    args = ("--relist-driver", driver, "--relist-case", "paging:e*y*", "-p", "xdist", "-n", "2")
+    done = run(folder, *CASES, *args)
+    assert "2 passed" in done.stdout, done.stdout
+    assert (folder / "started").read_text() == "started\n" * 2
+
+
 def test_it_can_be_one_test_among_others(folder: Path) -> None:
     """The driver comes from a fixture, and one that breaks down is an error, not a failure."""
     (folder / "conftest.py").write_text(

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +74,23 @@ def test_what_was_pinned_is_what_the_example_shows(tmp_path: Path) -> None:
 def test_ci_runs_exactly_the_second_command() -> None:
     assert len(COMMANDS) == 2
     assert COMMANDS[1] in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "asked", "workers"),
+    [
+        (pytest.Config.ArgsSource.TESTPATHS, "auto", None),  # as many as there are cores
+        (pytest.Config.ArgsSource.ARGS, "auto", 0),
+        (pytest.Config.ArgsSource.ARGS, "logical", None),
+    ],
+)
+def test_what_is_named_runs_in_one_process(
+    source: pytest.Config.ArgsSource, asked: str, workers: int | None, pytestconfig: pytest.Config
+) -> None:
+    conftest = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    assert conftest is not None
+    config = SimpleNamespace(args_source=source, option=SimpleNamespace(numprocesses=asked))
+    assert conftest.pytest_xdist_auto_num_workers(config) == workers
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))

@@ -85,7 +85,8 @@ def _lay_out(folder: Path, modules: Sequence[str]) -> None:
         else:
             shutil.copy(source, target)
     shutil.copy(Path(__file__).with_name("sooner.py"), folder / "conftest.py")
-    arguments = ["-m", "not nightly", *(part for name in QUIET for part in ("-p", f"no:{name}"))]
+    quiet = (part for name in QUIET for part in ("-p", f"no:{name}"))
+    arguments = ["-n0", "-m", "not nightly", *quiet]
     types = [sys.executable, "-m", "mypy", "relist", "--output", "json"]
     settings = SETTINGS.format(
         only=json.dumps([f"relist/{module}" for module in modules]),
