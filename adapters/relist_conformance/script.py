@@ -121,6 +121,9 @@ def parse_case(data: bytes, name: str) -> Case:
     if len(data) > _MAX_CASE_BYTES:
         raise CaseError(f"{name}: longer than {_MAX_CASE_BYTES} bytes")
     try:
+        # Without aliases, so that a short file stays small.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, _Loader)):
+            raise yaml.YAMLError("aliases are not allowed")
         raw: object = yaml.load(data, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
@@ -135,19 +138,13 @@ def parse_case(data: bytes, name: str) -> Case:
     return case
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML without dates and aliases: 2025-11-25 stays a text, and a short file stays small."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not allowed")
-        return super().compose_node(parent, index)
-
-
-_Loader.yaml_implicit_resolvers = {
+_BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is five times as fast
+_RESOLVERS = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader: Any = type("_Loader", (_BASE,), {"yaml_implicit_resolvers": _RESOLVERS})
+"""YAML without dates: 2025-11-25 stays a text."""
 
 
 @cache

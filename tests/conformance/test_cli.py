@@ -35,8 +35,8 @@ def broken(how: str) -> str:
 
 def refused(*args: str) -> str:
     """The one line that a run with bad input gives, together with exit code 2."""
-    done = run(*args)
-    assert done.returncode == 2, done
+    done = CliRunner().invoke(app, args)
+    assert done.exit_code == 2, done
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if not line[:1].isdigit()]
     assert len(lines) == 1, done.stderr
@@ -175,7 +175,10 @@ def test_list_and_explain() -> None:
     listed = run("list")
     assert listed.returncode == 0
     assert "breaking it" in listed.stdout
-    assert refused("explain", "[x]") == "no case and no rule is called '[x]'; see 'relist list'"
+    said = "no case and no rule is called '[x]'; see 'relist list'"
+    assert refused("explain", "[x]") == said
+    really = run("explain", "[x]")
+    assert (really.returncode, really.stderr) == (2, f"relist: {said}\n")
 
 
 def read(pipe: int) -> bytes:

@@ -138,8 +138,8 @@ def refused(done: Done) -> str:
 
 @rule("DRIFT-29")
 def test_pin_shows_everything_and_needs_a_yes(desk: Desk) -> None:
-    for typed in ("", "n\n", "what?\n"):
-        done = desk.really("pin", "--id", "home", *desk.server, typed=typed)
+    for typed, run in (("", desk.really), ("n\n", desk.run), ("what?\n", desk.run)):
+        done = run("pin", "--id", "home", *desk.server, typed=typed)
         assert done.returncode == 1
         assert "approve 3 for 'default'? [y/N]" in done.stderr
         assert "declined, nothing was kept" in done.stderr
@@ -495,8 +495,9 @@ def test_every_command_fails_closed_on_a_damaged_store(desk: Desk) -> None:
         desk.store.write_bytes(whole)
         damages[number % len(damages)](desk.store)
         args = [one for word in command for one in (desk.server if word == "SERVER" else (word,))]
-        said = refused(desk.really(*args, typed="y\n"))
+        said = refused(desk.run(*args, typed="y\n"))
         assert said.startswith("store relist.db: "), command
+    assert refused(desk.really("status")).startswith("store relist.db: ")
     assert not (desk.folder / "new.lock").exists()
 
 

@@ -55,11 +55,6 @@ WORLDS = [
         (*ONE[:2], ONE[3], inventory({"a": "1"}, MOVED), inventory({"a": "2"}, MOVED)),
     ),
     World(
-        "two consumers",
-        (exactly("one", A), exactly("two", A)),
-        offers({"a": "1"}, {"a": "2"}, {}),
-    ),
-    World(
         "two servers",
         (exactly("agent", A, ref("a", "away")),),
         (*offers({"a": "1"}, {}), inventory({"a": "1"}, AWAY), inventory({"a": "2"}, AWAY)),
@@ -76,6 +71,11 @@ WORLDS = [
         (i.Rebound("agent", A, B, RENAMED, "person", "", 0),),
     ),
 ]
+TWO = World(
+    "two consumers",
+    (exactly("one", A), exactly("two", A)),
+    offers({"a": "1"}, {"a": "2"}, {}),
+)
 LARGER = [
     World("three definitions", (exactly("agent", A),), (*ONE, *offers({"a": "3"}), *FAILURES)),
     World(
@@ -110,6 +110,11 @@ def test_nothing_goes_wrong_and_everything_happens() -> None:
     for world in WORLDS:
         met |= _explored(world)
     assert met == set(WORDS) - {"profile set"}  # that is how a world begins
+
+
+@pytest.mark.thorough
+def test_nor_between_two_consumers() -> None:
+    _explored(TWO)
 
 
 @pytest.mark.nightly

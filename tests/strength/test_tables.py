@@ -122,6 +122,7 @@ def _verdict(mutant: Mutant) -> str:
     return judge(LISTEN, mutant, grounds(LISTEN))
 
 
+@pytest.mark.thorough
 def test_what_does_nothing_is_found_and_what_is_right_survives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,6 +135,7 @@ def test_what_does_nothing_is_found_and_what_is_right_survives(
     assert judge(LISTEN, right, known) == "unfinished"
 
 
+@pytest.mark.thorough
 def test_what_raises_and_what_keeps_others_from_happening_is_found() -> None:
     mutant = MUTANTS["listen", f"{WISH}holds when it should not"]
     assert _verdict(mutant) == "raises AssertionError (listen)"

@@ -1,9 +1,10 @@
-"""An SDK server that offers what a file says, at the moment it is asked.
+"""A server of the legacy era that offers what a file says, at the moment it is asked.
 
     python offering.py FILE
 
 The file is an object with lists of ``tools``, ``prompts`` and ``resources`` as MCP spells them; a
-kind that it does not name is not offered. ``log`` is written to stderr, ``exit`` ends the process.
+kind that it does not name when the server starts is not offered. ``log`` is written to stderr,
+``exit`` ends the process. It needs no SDK, which takes a second to load: many commands start one.
 """
 
 import json
@@ -11,52 +12,36 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
-import mcp_types as types
-from mcp.server import Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
-
-Context = ServerRequestContext[Any, Any]
-Paged = types.PaginatedRequestParams | None
+KINDS = ("tools", "prompts", "resources")
+INFO = {"name": "offering", "version": ""}
 
 
-def serving(path: Path) -> Server[Any]:
-    """The server; which kinds it has is settled when it starts."""
-
-    def now(kind: str) -> Any:
-        return json.loads(path.read_text())[kind]
-
-    async def tools(_: Context, __: Paged) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate({"tools": now("tools")})
-
-    async def prompts(_: Context, __: Paged) -> types.ListPromptsResult:
-        return types.ListPromptsResult.model_validate({"prompts": now("prompts")})
-
-    async def resources(_: Context, __: Paged) -> types.ListResourcesResult:
-        return types.ListResourcesResult.model_validate({"resources": now("resources")})
-
-    offered = json.loads(path.read_text())
-    return Server(
-        "offering",
-        on_list_tools=tools if "tools" in offered else None,
-        on_list_prompts=prompts if "prompts" in offered else None,
-        on_list_resources=resources if "resources" in offered else None,
-    )
-
-
-async def serve(server: Server[Any]) -> None:
-    """Until stdin closes."""
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+def answer(method: str, path: Path, kinds: list[str]) -> dict[str, Any]:
+    """The result or the error of one request."""
+    kind = method.removesuffix("/list")
+    if method == "initialize":
+        capabilities: dict[str, Any] = {kind: {} for kind in kinds}
+        welcome = {"protocolVersion": "2025-11-25", "capabilities": capabilities}
+        return {"result": {**welcome, "serverInfo": INFO}}
+    if method == "ping":
+        return {"result": {}}
+    if kind != method and kind in kinds:
+        return {"result": {kind: json.loads(path.read_text())[kind]}}
+    return {"error": {"code": -32601, "message": "Method not found"}}
 
 
 def main(path: str) -> None:
-    """Serve what the file says."""
+    """Serve what the file says, until stdin closes."""
     offered = json.loads(Path(path).read_text())
     print(offered.get("log", ""), file=sys.stderr, flush=True)
     if "exit" in offered:
         sys.exit(offered["exit"])
-    anyio.run(serve, serving(Path(path)))
+    kinds = [kind for kind in KINDS if kind in offered]
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" in asked and "method" in asked:
+            said = answer(asked["method"], Path(path), kinds)
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
 
 
 if __name__ == "__main__":
