@@ -38,6 +38,10 @@ _META: dict[str, object] = {
 }
 
 
+HANDSHAKE_LIMIT_S = 60.0
+"""The limit of a case is for lists: on a busy machine a new server may take longer to begin."""
+
+
 class Failed(Exception):
     """An error answer, no answer in time, or no connection."""
 
@@ -71,13 +75,15 @@ class Session:
         elif "late-answer-wins" in self.owner.faults and "tools" in message.get("result", {}):
             self.owner.held["tools"] = message["result"]["tools"]
 
-    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, limit_s: float | None = None
+    ) -> Any:
         request_id, arrived, box = self.next_id, anyio.Event(), list[Message]()
         self.next_id += 1
         self.waiting[request_id] = arrived, box
         extra = {"params": self.meta(params)} if self.modern or params else {}
         await self.send({"jsonrpc": "2.0", "id": request_id, "method": method, **extra})
-        with anyio.move_on_after(self.timeout_s):
+        with anyio.move_on_after(limit_s or self.timeout_s):
             await arrived.wait()
         if not box:
             self.waiting.pop(request_id, None)
@@ -99,7 +105,8 @@ class Session:
     async def open(self) -> None:
         self.modern = True
         try:
-            self.capabilities = (await self.request("server/discover"))["capabilities"]
+            found = await self.request("server/discover", limit_s=HANDSHAKE_LIMIT_S)
+            self.capabilities = found["capabilities"]
         except Failed:
             self.modern = False
             await self.shake_hands()
@@ -109,7 +116,8 @@ class Session:
     async def shake_hands(self) -> None:
         info = {"name": "scripted", "version": "1"}
         hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        self.capabilities = (await self.request("initialize", hello))["capabilities"]
+        welcome = await self.request("initialize", hello, HANDSHAKE_LIMIT_S)
+        self.capabilities = welcome["capabilities"]
         await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         await self.link.listen()
 
