@@ -104,6 +104,7 @@ class ModernServer(Server):
                     if not one.channel.is_pipe:
                         self._finish(one.channel)
                 case "closed":
+                    self._recorder.add("note", one.channel.id, closed=True)
                     self._finish(one.channel)
         return bool(ending)
 

@@ -11,6 +11,7 @@ from mutants.every import ALL, DEFECTS, touches, word_of
 from mutants.inside import judge_inside
 from mutants.kit import Defect
 from mutants.matrix import played
+from relist.check.deviation import first_deviation
 from relist.check.expect import ANOMALIES
 from relist_conformance.script import Case
 from support.least import check_found
@@ -31,6 +32,7 @@ FAILS = [(one, revision) for one in DEFECTS.values() for revision in ALL[one.cas
 def test_the_reference_client_passes(case: Case, revision: str) -> None:
     played = judge_inside(case, revision)
     assert word_of(played) == "pass", (played.outcome, played.verdict)
+    assert first_deviation(played.history) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = (
     *("tests/unit", "tests/law", "tests/transcripts"),
-    *("tests/conformance/test_judge.py", "tests/repo/test_generated.py", "tests/strength"),
+    *("tests/conformance/test_judge.py", "tests/conformance/test_deviation.py"),
+    *("tests/repo/test_generated.py", "tests/strength"),
 )
 FAST = "not nightly and not thorough and not strength"
 
