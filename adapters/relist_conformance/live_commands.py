@@ -2,7 +2,9 @@
 
 Exit codes of ``watch``: 0 it ended as asked, 1 ``--until-idle`` and not all lists are fresh, 130
 interrupted. Of ``replay``: 0 every promise holds, 1 one is broken, or with ``--strict`` a step is
-otherwise than recorded. Of both: 2 for bad input.
+otherwise than recorded; of a result of ``relist check``: 0 every verdict is as recorded, 1 one
+differs, or with ``--strict`` a finding does or something cannot be judged anew. Of both commands: 2
+for bad input.
 """
 
 import logging
@@ -120,14 +122,39 @@ def watch(
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace of 'relist watch'.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A trace of 'relist watch', or a result of 'relist check --json'."
+        ),
+    ],
     strict: Annotated[
         bool, typer.Option("--strict", help="Count a difference from the recording as a failure.")
     ] = False,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Of a result: only cases whose id matches."),
+    ] = None,
+    revision: Annotated[
+        list[str] | None, typer.Option(metavar="REVISION", help="Of a result: only this one.")
+    ] = None,
+    transport: Annotated[
+        list[str] | None, typer.Option(metavar="TRANSPORT", help="Of a result: only this one.")
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option("--cases", metavar="DIR", help="Of a result: add the cases of this folder."),
+    ] = None,
 ) -> None:
-    """Feed a recorded trace to the law: what happened, every promise, and what is otherwise."""
+    """Feed a recorded trace to the law, or judge the plays of a recorded result anew."""
     with one_line_errors():
+        from relist_conformance.rejudge import Choice, is_result, run_rejudge
         from relist_conformance.replay import run_replay
 
         out, err = console_of(), console_of(stderr=True)
+        choice = Choice(tuple(case or ()), tuple(revision or ()), tuple(transport or ()))
+        if is_result(file):
+            raise typer.Exit(run_rejudge(file, choice, cases, out, strict=strict))
+        if choice != Choice() or cases is not None:
+            raise ConformanceError("--case, --revision, --transport and --cases are for results")
         raise typer.Exit(run_replay(file, out, err, strict=strict))

@@ -6,11 +6,13 @@ only what to play, how many at once, and what to make of it.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Literal
 
 import anyio
 import attrs
 
+from relist.check.deviation import Deviation, first_deviation
 from relist.check.history import History
 from relist.check.judge import Finding
 from relist_conformance.driver import LEVELS, Hello
@@ -56,6 +58,11 @@ class Observed:
     findings: tuple[Finding, ...] = ()
     history: History = ()
     lag_ms: float | None = None
+
+    @cached_property
+    def deviation(self) -> Deviation | None:
+        """Where the client first left what the reference machine allows; of what has findings."""
+        return first_deviation(self.history) if self.findings else None
 
 
 @attrs.frozen

@@ -111,3 +111,24 @@ def hostile_report() -> Report:
     hello = made_hello(name=f"{MARKUP}{'n' * 150}", version=MARKUP)
     known = {("tools:made-up", "http", "2026-07-28", "MADE-01"): MARKUP}
     return made_report(found, odd, hello=hello, known=known, faults=(HUGE,))
+
+
+def left_the_machine() -> Report:
+    """The run of it."""
+    return made_report(left_result())
+
+
+def left_result() -> Result:
+    """A client that showed a list which no server had given it, told so at event 3."""
+    (usual,) = made_result("fail").observed.findings
+    items = [{"name": "x", "description": "x@1"}]
+    need = {"ask": 1, "op": "need", "kind": "tools"}
+    history = (
+        Event(0, 0, "open", "c1", data={"channel_kind": "memory"}),
+        Event(1, 1, "in", "c1", {"jsonrpc": "2.0", "id": 1, "method": "initialize"}),
+        Event(2, 2, "ask", data=need),
+        Event(3, 90, "answer", data={**need, "ok": {"items": items, "state": "fresh"}}),
+        Event(4, 95, "mark", data={"name": "after"}),
+    )
+    observed = Observed("fail", "", (attrs.evolve(usual, witness=(1,)),), history, 1.25)
+    return Result(Cell(made_case(), "stdio", "2025-11-25"), observed, 1, 12.5)

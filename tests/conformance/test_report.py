@@ -7,7 +7,7 @@ import attrs
 import pytest
 from rich.console import Console
 
-from conformance.made import HOSTILE, made_case, made_report, made_result
+from conformance.made import HOSTILE, left_result, made_case, made_report, made_result
 from relist_conformance.errors import ConformanceError
 from relist_conformance.report.data import as_json
 from relist_conformance.report.explain import print_explanation, print_list
@@ -52,6 +52,15 @@ def test_what_did_not_pass_shows_rule_strength_source_finding_and_witness() -> N
 
 def test_what_passes_is_not_explained() -> None:
     assert "A client does" not in printed(made_result("pass"))
+
+
+def test_where_a_client_left_the_machine_is_told() -> None:
+    result = left_result()
+    text = printed(result, attrs.evolve(result, cell=attrs.evolve(result.cell, transport="http")))
+    assert text.count("left the machine on stdio 2025-11-25, http 2025-11-25:") == 1
+    assert "      #3: need was answered with [x@1]" in text
+    assert "      the machine: link " in text
+    assert "left the machine" not in printed(made_result("fail"))
 
 
 def test_equal_findings_are_told_once() -> None:

@@ -13,7 +13,14 @@ import pytest
 from junitparser import JUnitXml
 from typer.testing import CliRunner
 
-from conformance.made import hostile_report, made_case, made_hello, made_report, made_result
+from conformance.made import (
+    hostile_report,
+    left_the_machine,
+    made_case,
+    made_hello,
+    made_report,
+    made_result,
+)
 from relist_conformance.cli import app
 from relist_conformance.errors import ConformanceError
 from relist_conformance.report.data import as_json, read_report
@@ -39,7 +46,7 @@ def all_verdicts(**changed: Any) -> Report:
 SCHEMA = json.loads((files("relist_specs") / "schemas" / "result.schema.json").read_bytes())
 
 
-@pytest.mark.parametrize("make", [all_verdicts, hostile_report])
+@pytest.mark.parametrize("make", [all_verdicts, hostile_report, left_the_machine])
 def test_the_result_is_of_its_schema_and_comes_back(
     make: Callable[[], Report], tmp_path: Path
 ) -> None:
@@ -61,6 +68,7 @@ def test_the_schema_names_every_field() -> None:
         "result": document["results"][0],
         "finding": document["results"][1]["findings"][0],
         "event": document["results"][1]["history"][0],
+        "deviation": json.loads(as_json(left_the_machine()))["results"][0]["deviation"],
         "driver": document["driver"],
     }
     assert set(SCHEMA["properties"]) == set(document)
@@ -95,6 +103,13 @@ def test_what_is_no_json_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(ConformanceError, match="is not JSON"):
         read_report(tmp_path / "r.json")
+
+
+def test_results_of_before_deviations_can_be_read(tmp_path: Path) -> None:
+    document = json.loads(as_json(left_the_machine()))
+    del document["results"][0]["deviation"]
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    assert read_report(tmp_path / "r.json").results[0].deviation is None
 
 
 def test_rules_come_with_their_text_and_page() -> None:
@@ -160,6 +175,8 @@ def test_junit_counts_and_tells() -> None:
     assert said.startswith("warn MADE-01")
     assert ": the client offered" in said
     assert "90 ms  client → [bold red]" in (suite[2].findtext("failure") or "")
+    left = ElementTree.fromstring(as_junit([left_the_machine()])).findtext(".//failure") or ""
+    assert "left what the reference machine allows:\n  #3: need was answered with [x@1]" in left
     assert "known: waits for issue 7" in ElementTree.tostring(suite[7]).decode()
     assert suite[8].attrib["name"] == "stale: gone"
 
@@ -228,6 +245,15 @@ def test_markdown_counts_and_tells_what_was_found() -> None:
     assert "| **FAIL** | tools&#58;other | stdio 2025-11-25 | MADE-01 | the client offered" in text
     assert "| known | tools&#58;made-up | http 2025-11-25 | MADE-01 |" in text
     assert "| **inconclusive** | tools&#58;other | stdio 2025-11-25 | | so it is |" in text
+
+
+def test_markdown_tells_where_a_client_left_the_machine() -> None:
+    text = as_markdown([left_the_machine()])
+    row = "| tools&#58;made-up | stdio 2025-11-25 | &#35;3&#58; need was answered with &#91;x&#64;1"
+    assert "| case | where | left what the reference machine allows | the machine then |" in text
+    assert row in text
+    assert "| link handshaking; tools initializing, no list to show; " in text
+    assert "left what" not in as_markdown([all_verdicts()])
 
 
 def test_what_passed_is_only_counted() -> None:

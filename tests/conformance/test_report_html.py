@@ -7,7 +7,15 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conformance.made import MARKUP, hostile_report, made_case, made_hello, made_report, made_result
+from conformance.made import (
+    MARKUP,
+    hostile_report,
+    left_the_machine,
+    made_case,
+    made_hello,
+    made_report,
+    made_result,
+)
 from relist.check.history import Event
 from relist_conformance.report.html import FINDINGS_MAX, as_html
 from relist_conformance.report.model import Report
@@ -340,6 +348,20 @@ def test_over_http_what_only_carries_pings_is_left_out() -> None:
         "server: closed by the client",
         "to_client: roots/list",
     ]
+
+
+def test_where_the_client_left_the_machine_is_marked_and_told() -> None:
+    """Also where the event is no witness, and would be left out."""
+    ok = {"op": "need", "kind": "tools", "ok": {"items": []}}
+    events = [Event(n, n, "answer", data={**ok, "ask": n}) for n in range(500)]
+    drawn = rows(events, (0,), 400)
+    assert [row.at_ms for row in drawn if row.leaves] == [400]
+    assert not any(row.leaves for row in rows(events, (0,)))
+    text = as_html([left_the_machine()])
+    assert "Left what the reference machine allows at #3: need was answered with [x@1]" in text
+    assert "The machine then: link " in text
+    assert text.count(' leaves"') == 1
+    assert "Left what" not in as_html([made_report(made_result("fail"))])
 
 
 def test_of_a_long_history_what_is_near_the_witness_is_drawn() -> None:

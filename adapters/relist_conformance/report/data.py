@@ -4,7 +4,7 @@ The format is ``relist_specs/schemas/result.schema.json``; what is read is held 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +14,8 @@ import attrs
 import jsonschema_rs
 
 import relist
+from relist.check.deviation import Deviation
 from relist.check.history import Event, History
-from relist.check.judge import Finding
 from relist.messages import is_list
 from relist_conformance.baseline import Key, key_of
 from relist_conformance.bounding import bounded
@@ -23,7 +23,7 @@ from relist_conformance.driver import Hello
 from relist_conformance.errors import ConformanceError, plain, quoted
 from relist_conformance.report.model import CaseInfo, CellResult, Found, Report, Requirement
 from relist_conformance.report.requirements import requirements
-from relist_conformance.runner import Result
+from relist_conformance.runner import Observed, Result
 from relist_conformance.script import Case, Source
 
 FORMAT = 2
@@ -122,7 +122,7 @@ def _histories(results: Sequence[Result]) -> Iterator[History]:
     for result in results:
         history = result.observed.history if result.word != "pass" else ()
         if room < 0 and history:
-            history = _witnesses(history, result.observed.findings)
+            history = _witnesses(history, result.observed)
         shortened = [(bounded(e.message, _FRAME_MAX), bounded(e.data, _FRAME_MAX)) for e in history]
         room -= sum(message.length + data.length for message, data in shortened)
         yield tuple(
@@ -131,9 +131,10 @@ def _histories(results: Sequence[Result]) -> Iterator[History]:
         )
 
 
-def _witnesses(history: History, findings: Iterable[Finding]) -> History:
+def _witnesses(history: History, observed: Observed) -> History:
     """The events that show the findings, and how many are left out."""
-    shown = {seq for finding in findings for seq in finding.witness}
+    shown = {seq for finding in observed.findings for seq in finding.witness}
+    shown |= {observed.deviation.seq} if observed.deviation is not None else set[int]()
     kept = [event for event in history if event.seq in shown]
     last = history[-1]
     note = Event(last.seq + 1, last.at_ms, "note", data={"left_out": len(history) - len(kept)})
@@ -157,6 +158,7 @@ def _result(result: Result, known: Mapping[Key, str], history: History) -> CellR
         reason=observed.reason,
         findings=findings,
         history=history,
+        deviation=observed.deviation,
     )
 
 
@@ -230,7 +232,9 @@ def _result_of(raw: Mapping[str, Any]) -> CellResult:
         for found in raw["findings"]
     )
     history = tuple(Event(**event) for event in raw["history"])
-    changed: dict[str, Any] = {"findings": findings, "history": history}
+    left = raw.get("deviation")  # earlier versions of Relist did not look for it
+    deviation = None if left is None else Deviation(**left)
+    changed: dict[str, Any] = {"findings": findings, "history": history, "deviation": deviation}
     return CellResult(**{**raw, **changed})
 
 

@@ -240,5 +240,10 @@ def _drawn(reports: Sequence[Report], clients: Sequence[str]) -> Iterator[Drawn]
                     finding,
                     report.cases[result.case].title,
                     _rule(reports, finding.rule),
-                    sequence.rows(result.history, finding.witness),
+                    _rows(result, finding),
                 )
+
+
+def _rows(result: CellResult, finding: Found) -> tuple[sequence.Row, ...]:
+    left = result.deviation
+    return sequence.rows(result.history, finding.witness, None if left is None else left.seq)

@@ -13,6 +13,7 @@ from junitparser.junitparser import FinalResult
 from relist_conformance.errors import plain
 from relist_conformance.report.labels import witness_lines
 from relist_conformance.report.model import CellResult, Found, Report
+from relist_conformance.report.table import deviation_lines
 
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 _MAX_TEXT = 600
@@ -79,6 +80,9 @@ def _told(report: Report, result: CellResult) -> Iterator[str]:
             yield f"  {plain(rule.text, _MAX_TEXT)} {plain(rule.url, _MAX_TEXT)}".rstrip()
         for line in witness_lines(result.events(finding), _MAX_WITNESSES):
             yield f"  {line}"
+    if result.deviation is not None:
+        yield "left what the reference machine allows:"
+        yield from (f"  {line}" for line in deviation_lines(result.deviation))
 
 
 def _finding(finding: Found) -> str:

@@ -47,10 +47,16 @@ def _told(report: Report) -> Iterator[str]:
         yield "| verdict | case | where | rule | what was found |"
         yield "|---|---|---|---|---|"
         rows = [_finding(report, *one) for one in found] + [_unjudged(one) for one in unjudged]
+        left = [_left(one) for one in report.results if one.deviation is not None]
         yield from rows[:_MAX_ROWS]
         if len(rows) > _MAX_ROWS:
             yield ""
             yield f"and {len(rows) - _MAX_ROWS} more"
+        if left:
+            yield ""
+            yield "| case | where | left what the reference machine allows | the machine then |"
+            yield "|---|---|---|---|"
+            yield from left[:_MAX_ROWS]
 
 
 def _finding(report: Report, result: CellResult, finding: Found) -> str:
@@ -66,6 +72,12 @@ def _url(report: Report, finding: Found) -> str:
     rule = report.rules.get(finding.rule)
     url = "" if rule is None else rule.url
     return url if url.startswith("https://") and not set(url) & set(' ()<>|"\\`') else ""
+
+
+def _left(result: CellResult) -> str:
+    left = result.deviation
+    told = "" if left is None else f"{_text(f'#{left.seq}: {left.text}')} | {_text(left.held)}"
+    return f"| {_text(result.case)} | {_text(result.where)} | {told} |"
 
 
 def _unjudged(result: CellResult) -> str:

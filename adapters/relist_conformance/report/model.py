@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from relist.check.deviation import Deviation
 from relist.check.expect import Severity
 from relist.check.history import Event, History
 from relist_conformance.baseline import worst
@@ -84,7 +85,9 @@ class Found:
 class CellResult:
     """The verdict on one case on one transport in one revision.
 
-    ``history`` is kept where the cell did not pass. Times in milliseconds, None when unknown.
+    ``history`` is kept where the cell did not pass. ``deviation`` is where the client first left
+    what the reference machine allows, as far as that explains findings. Times in milliseconds, None
+    when unknown.
     """
 
     case: str
@@ -98,6 +101,7 @@ class CellResult:
     reason: str = ""
     findings: tuple[Found, ...] = ()
     history: History = ()
+    deviation: Deviation | None = None
 
     @property
     def where(self) -> str:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from relist.check.history import Event, History
 from relist_conformance.errors import plain
@@ -30,20 +30,28 @@ _TOLD_ASKED = ("call", "refresh", *_ACTS)
 
 @frozen
 class Row:
-    """One line of the diagram. ``frame`` is the whole event, bounded; ``shows``: it is witness."""
+    """One line of the diagram. ``frame`` is the whole event, bounded; ``shows``: it is witness.
+
+    ``leaves``: here the client left what the reference machine allows.
+    """
 
     shape: Shape
     at_ms: int
     label: str
     frame: str
     shows: bool = False
+    leaves: bool = False
 
 
-def rows(history: History, witness: Sequence[int]) -> tuple[Row, ...]:
-    """The diagram of a history in which these events show what is wrong."""
-    told = [event for event in _telling(history, witness) if event.kind in _SHAPES]
-    kept = _near([event.seq for event in told], witness)
-    return tuple(_with_gaps(told, kept, witness))
+def rows(history: History, witness: Sequence[int], leaves: int | None = None) -> tuple[Row, ...]:
+    """The diagram of a history in which these events show what is wrong.
+
+    ``leaves`` is the first event that the reference machine does not allow, if there is one.
+    """
+    about = witness if leaves is None else (*witness, leaves)
+    told = [event for event in _telling(history, about) if event.kind in _SHAPES]
+    kept = _near([event.seq for event in told], about)
+    return tuple(_with_gaps(told, kept, witness, leaves))
 
 
 def _near(numbers: Sequence[int], witness: Sequence[int]) -> frozenset[int]:
@@ -56,7 +64,7 @@ def _near(numbers: Sequence[int], witness: Sequence[int]) -> frozenset[int]:
 
 
 def _with_gaps(
-    told: Iterable[Event], kept: frozenset[int], witness: Sequence[int]
+    told: Iterable[Event], kept: frozenset[int], witness: Sequence[int], leaves: int | None
 ) -> Iterator[Row]:
     left_out = 0
     for event in told:
@@ -66,7 +74,8 @@ def _with_gaps(
         if left_out:
             yield _gap(left_out)
         left_out = 0
-        yield _row(event, witness)
+        row = _row(event, witness)
+        yield evolve(row, leaves=True) if event.seq == leaves else row
     if left_out:
         yield _gap(left_out)
 

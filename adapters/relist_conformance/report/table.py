@@ -1,5 +1,6 @@
 """The table of verdicts, and below it what there is to know about each cell that did not pass."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from relist.check.deviation import Deviation
 from relist.check.judge import Finding
 from relist_conformance.baseline import NOTHING_KNOWN, Applied, key_of
 from relist_conformance.errors import plain
@@ -28,6 +30,7 @@ SHOWN: Mapping[Word, tuple[str, str]] = {
 
 _MAX_TEXT = 600
 _MAX_WITNESSES = 4
+_NUMBER = re.compile(r"#\d+")
 
 
 def print_report(
@@ -122,6 +125,26 @@ def _print_case(console: Console, case: Case, results: Sequence[Result]) -> None
         print_indented(console, said)
         for line in _witnesses(same[0], text):
             print_indented(console, Text(line, "dim"), 6)
+    for left, where in _by_deviation(results).items():
+        print_indented(console, Text.assemble(("left the machine", "cyan"), f" on {where}:"))
+        for line in deviation_lines(left):
+            print_indented(console, Text(line, "dim"), 6)
+
+
+def _by_deviation(results: Sequence[Result]) -> dict[Deviation, str]:
+    """Where each deviation was seen; those that differ by nothing but their numbers, once."""
+    found: dict[tuple[str, str], tuple[Deviation, list[str]]] = {}
+    for result in results:
+        if (left := result.observed.deviation) is not None:
+            alike = tuple(_NUMBER.sub("#", text) for text in (left.text, left.held))
+            found.setdefault((alike[0], alike[1]), (left, []))[1].append(result.cell.where)
+    return {left: ", ".join(where) for left, where in found.values()}
+
+
+def deviation_lines(left: Deviation) -> Iterator[str]:
+    """Where a client left what the reference machine allows, and what that held."""
+    yield f"#{left.seq}: {plain(left.text, _MAX_TEXT)}"
+    yield f"the machine: {plain(left.held, _MAX_TEXT)}"
 
 
 def print_sources(console: Console, case: Case) -> None:
