@@ -16,6 +16,7 @@ from conformance.test_referee import (
     request,
     sent,
 )
+from relist.check.history import RequestMatch
 from relist_conformance import wire
 from relist_conformance.outputs import Finish, Reset, Send, Status
 from relist_conformance.wire import LEGACY, MODERN
@@ -55,6 +56,18 @@ def test_a_page_takes_the_place_of_the_served_one_and_its_cursor_can_be_new_each
     assert first["result"]["tools"][0]["description"] == "x@7"
     assert first["result"]["resultType"] == "complete"
     assert first["result"]["nextCursor"] != second["result"]["nextCursor"]
+
+
+def test_names_and_cursors_may_be_odd_and_long() -> None:
+    items, cursor = ["a b/ü.λ@1", f"{'x' * 200}@2"], ' "\\\n' + "9" * 7990
+    match: Any = {"method": "tools/list", "cursor": cursor}
+    bench = Bench(answer(page={"items": items, "next": cursor}), {"await": {"request": match}})
+    channel = bench.opened()
+    (first,) = sent(bench.said(channel, modern("tools/list", 1)))
+    assert [tool["name"] for tool in first["result"]["tools"]] == ["a b/ü.λ", "x" * 200]
+    bench.said(channel, modern("tools/list", 2, cursor=first["result"]["nextCursor"]))
+    assert bench.outcome == "judged: "
+    assert len(str(RequestMatch(**match))) < 200  # a finding has room for the start of it
 
 
 def test_an_answer_is_for_the_nth_and_so_many_from_then_on() -> None:

@@ -36,6 +36,8 @@ LIST_METHODS: Mapping[str, str] = {
 }
 """Which request lists which kind."""
 
+_SHOWN_CHARS = 60
+
 
 @frozen
 class Event:
@@ -122,12 +124,17 @@ class RequestMatch:
         """For people: what is asked for."""
         told = self.method or "a request"
         if self.cursor is not None:
-            told += f" with the cursor {self.cursor!r}"
+            told += f" with the cursor {_brief(self.cursor)}"
         elif self.page is not None:
             told += f" for page {self.page}"
         for what, wanted in (("parameters", self.params), ("headers", self.headers)):
             told += f" with the {what} {dict(wanted)}" if wanted else ""
         return told if self.principal is None else f"{told} for {self.principal or 'nobody'}"
+
+
+def _brief(text: str) -> str:
+    """A text in quotes, cut where it is too long for a line."""
+    return repr(text) if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]!r}..."
 
 
 def _holds(whole: object, part: object) -> bool:
