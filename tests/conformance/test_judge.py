@@ -453,6 +453,14 @@ def test_what_is_timed_needs_no_fence_and_no_answer() -> None:
     assert waiting.held_against(answer, lag_ms=LAG_MAX_MS + 1).word == UNKNOWN
 
 
+def test_an_answer_after_the_mark_did_not_come_in_time() -> None:
+    in_time = Answered(of="list", one_of=(("a@1",),), timed=True, before="then", **COMMON)
+    asked = Made().add("ask", op="need", **{"as": "list"}).truth().mark()
+    assert asked.offered("a@1").held_against(in_time).findings[0].witness == (0, 1)
+    never = Made().truth().mark().add("ask", op="need", **{"as": "list"}).offered("a@1")
+    assert word(never, in_time) == UNKNOWN
+
+
 def test_a_harness_that_was_late_does_not_judge_what_rests_on_time() -> None:
     once = Requested(request=LIST, at_least=0, at_most=1, timed=True, **COMMON)
     made = Made().asked().asked().fence()

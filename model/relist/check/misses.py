@@ -243,7 +243,9 @@ def _(expectation: x.Answered, history: History) -> Iterator[Miss]:
     telling = [answer for answer in answers if _tells(answer)]
     every = expectation.which == "every"
     if expectation.timed and not answers:
-        asked = [event.seq for event in history if event.data.get("as") == expectation.of]
+        _, before = window(expectation, history)
+        asks = (one for one in history if one.kind == "ask" and one.seq < before)
+        asked = [ask.seq for ask in asks if ask.data.get("as") == expectation.of]
         if not asked:
             raise Unknown(f"the run did not come to ask for '{expectation.of}'")
         last = deadline(expectation, history, asked)
