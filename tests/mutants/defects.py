@@ -29,7 +29,8 @@ def relists_first_page_only(patch: Patch) -> None:
 
     def arrived(catalog: Catalog, heard: i.PageArrived, policy: Policy) -> bool:
         noticed = catalog.doubt is Doubt.NOTICED and catalog.phase is Phase.REFRESHING
-        return noticed and not guards.late(catalog, heard, policy)
+        listed = noticed and catalog.snapshot is not None
+        return listed and not guards.late(catalog, heard, policy)
 
     def publish(catalog: Catalog, heard: i.PageArrived, policy: Policy, to: Phase) -> Step:
         assert catalog.snapshot is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import evolve
 
-from mutants.kit import Defect, Patch
+from mutants.kit import Defect, Patch, Result, results
 from relist import effects as e
 from relist import freshness, messages, paging, requests
 from relist import inputs as i
@@ -21,59 +21,48 @@ from relist_mcp import hearing, tap
 from relist_mcp.connection import Connection
 from relist_mcp.exchange import now_ms
 
-Result = dict[str, Any]
 ENDLESS_MS = 10**13
-
-
-def _results(patch: Patch, change: Callable[[Result], Result]) -> None:
-    """Read the results of list requests otherwise."""
-    real = messages.read_page
-
-    def read(kind: Any, serial: int, result: Any, *rest: Any) -> Heard[Any]:
-        return real(kind, serial, change(dict(result)), *rest)
-
-    patch.setattr(requests, "read_page", read)
 
 
 def missing_is_empty(patch: Patch) -> None:
     """Takes a result without a list for one of an empty list."""
-    _results(patch, lambda result: {"tools": []} | result)
+    results(patch, lambda _, result: {"tools": []} | result)
 
 
 def anything_is_a_list(patch: Patch) -> None:
     """Takes what is no list for an empty one."""
 
-    def change(result: Result) -> Result:
+    def change(_: Any, result: Result) -> Result:
         number = isinstance(result.get("tools"), int)
         return result | {"tools": []} if number else result
 
-    _results(patch, change)
+    results(patch, change)
 
 
 def bad_entry_empties(patch: Patch) -> None:
     """Offers nothing of a list that holds one entry of the wrong shape."""
 
-    def change(result: Result) -> Result:
+    def change(_: Any, result: Result) -> Result:
         bad = any(not is_object(entry) for entry in result.get("tools", ()))
         return result | {"tools": []} if bad else result
 
-    _results(patch, change)
+    results(patch, change)
 
 
 def any_type_will_do(patch: Patch) -> None:
     """Uses results of types that it does not know."""
     known = ("complete", "input_required")
 
-    def change(result: Result) -> Result:
+    def change(_: Any, result: Result) -> Result:
         kind = result.get("resultType", "complete")
         return result if kind in known else result | {"resultType": "complete"}
 
-    _results(patch, change)
+    results(patch, change)
 
 
 def insists_on_the_type(patch: Patch) -> None:
     """Refuses a result that does not name its type."""
-    _results(patch, lambda result: {"resultType": "none"} | result)
+    results(patch, lambda _, result: {"resultType": "none"} | result)
 
 
 def _lifetimes(patch: Patch, endless: Callable[[Any], bool]) -> None:
