@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from signal import SIG_IGN, SIGINT, SIGTERM, getsignal
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
 
     Progress goes to ``err``. Raises ``ConformanceError`` (one line) where nothing can be judged.
     """
-    began = time.monotonic()
+    began, before = time.monotonic(), _cpu_ms()
     cases = all_cases(options.cases)
     cells = select_cells(
         cases,
@@ -92,13 +93,12 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
                 at_once=options.jobs,
                 finished=lambda result: progress.finished(_told(result)),
             )
-    timing = Timing((time.monotonic() - began) * 1000, (started - starting) * 1000)
+    spent = [after - at_first for after, at_first in zip(_cpu_ms(), before, strict=True)]
+    timing = Timing((time.monotonic() - began) * 1000, (started - starting) * 1000, *spent)
     applied = _held_against(baseline, driver.hello, results, {case.id for case in cases})
     who = f"{driver.hello.name} {driver.hello.version}"
     print_report(out, results, f"{who}, profile {options.profile}", applied)
-    err.print(
-        f"{timing.total_ms / 1000:.1f} s, {timing.driver_start_ms / 1000:.1f} s of it to start"
-    )
+    err.print(_time_told(timing))
     if isinstance(driver, OfficialDriver) and driver.failed:
         err.print(f"the command failed in {driver.failed} plays; the last: {driver.last_failure}")
     if wanted.paths:
@@ -109,6 +109,21 @@ async def run_check(options: "CheckOptions", out: Console, err: Console) -> int:
         )
     code = exit_code(without_known(results, applied.known), strict=options.strict)
     return 1 if applied.faults and code in (0, 3) else code
+
+
+def _cpu_ms() -> tuple[float, float]:
+    """Processor time in milliseconds, of the children that have ended and of this process."""
+    used = (getrusage(RUSAGE_CHILDREN), getrusage(RUSAGE_SELF))
+    children, own = ((one.ru_utime + one.ru_stime) * 1000 for one in used)
+    return children, own
+
+
+def _time_told(timing: Timing) -> str:
+    total, start, client, suite = (part / 1000 for part in attrs.astuple(timing))
+    return (
+        f"{total:.1f} s, {start:.1f} s of it to start; processor time: {client:.1f} s in the client"
+        f" ({client / (client + suite):.0%}), {suite:.1f} s in the suite"
+    )
 
 
 def _held_against(

@@ -171,7 +171,7 @@ def check(
     baseline: BaselineFile = None,
     strict: _Strict = False,
     port: _Port = 0,
-    jobs: _Jobs = 4,
+    jobs: _Jobs = 8,
     patience: _Patience = None,
     driver_timeout: _DriverTimeout = 60.0,
 ) -> None:

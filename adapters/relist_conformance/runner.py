@@ -81,6 +81,7 @@ class Result:
 
 
 PlayCell = Callable[[Cell], Awaitable[Observed]]
+_AGAIN_AT_ONCE = 2
 
 
 def select_cells(
@@ -155,39 +156,44 @@ async def play_cells(
     """Play all cells, ``at_once`` at a time, and give the results in the order of the cells.
 
     ``finished`` is told each result as it comes. A cell whose play was inconclusive is played once
-    more, and the second play counts. A ``ConformanceError`` of a play, such as a driver that broke
-    down, ends the run at once and is raised.
+    more, and the second play counts: after all others and with few beside it, since a machine that
+    was too busy is why most of them are. A ``ConformanceError`` of a play, such as a driver that
+    broke down, ends the run at once and is raised.
     """
     results: dict[int, Result] = {}
-    limiter = anyio.CapacityLimiter(at_once)
     breakdown: list[ConformanceError] = []
 
-    async def settle(index: int, cell: Cell) -> None:
+    async def settle(index: int, limiter: anyio.CapacityLimiter, last: bool) -> None:
         async with limiter:
             try:
-                results[index] = await _settled(cell, hello, play)
+                result = await _played(cells[index], hello, play, results.get(index))
             except ConformanceError as error:
                 breakdown.append(error)
                 tasks.cancel_scope.cancel()
             else:
-                finished(results[index])
+                results[index] = result
+                if last or result.word != "inconclusive":
+                    finished(result)
 
-    async with anyio.create_task_group() as tasks:
-        for index, cell in enumerate(cells):
-            tasks.start_soon(settle, index, cell)
-    if breakdown:
-        raise breakdown[0]
+    for last, most in ((False, at_once), (True, min(at_once, _AGAIN_AT_ONCE))):
+        limiter = anyio.CapacityLimiter(most)
+        async with anyio.create_task_group() as tasks:
+            for index in range(len(cells)):
+                if not last or results[index].word == "inconclusive":
+                    tasks.start_soon(settle, index, limiter, last)
+        if breakdown:
+            raise breakdown[0]
     return tuple(results[index] for index in range(len(cells)))
 
 
-async def _settled(cell: Cell, hello: Hello, play: PlayCell) -> Result:
+async def _played(cell: Cell, hello: Hello, play: PlayCell, before: Result | None) -> Result:
+    """One play more; times and counts are those of all plays of the cell."""
     if reason := untestable(cell, hello):
         return Result(cell, Observed("untestable", reason), 0, 0.0)
     began = anyio.current_time()
-    observed, plays = await play(cell), 1
-    if observed.word == "inconclusive":
-        observed, plays = await play(cell), 2
-    return Result(cell, observed, plays, (anyio.current_time() - began) * 1000)
+    observed = await play(cell)
+    plays, elapsed_ms = (before.plays, before.elapsed_ms) if before else (0, 0.0)
+    return Result(cell, observed, plays + 1, elapsed_ms + (anyio.current_time() - began) * 1000)
 
 
 def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:

@@ -79,7 +79,7 @@ def made_report(*results: Result, **changed: Any) -> Report:
     """What a run with these results comes to."""
     fields: dict[str, Any] = {
         "hello": made_hello(),
-        "timing": Timing(1000.0, 250.0),
+        "timing": Timing(1000.0, 250.0, 400.0, 100.0),
         "options": {"jobs": 4, "strict": False},
         **changed,
     }

@@ -213,7 +213,9 @@ def test_a_result_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> 
     long = attrs.evolve(first.observed.history[2], message={"method": LONG})
     history = (*first.observed.history[:2], long)
     first = attrs.evolve(first, observed=attrs.evolve(first.observed, history=history))
-    report = report_of([first, second, made_result("pass")], made_hello(), Timing(1, 1), {})
+    report = report_of(
+        [first, second, made_result("pass")], made_hello(), Timing(1, 1, 0.0, 0.0), {}
+    )
     whole, witness, none = (result.history for result in report.results)
     assert len(whole) == 3
     assert len(json.dumps(attrs.asdict(whole[2]))) < 20_000

@@ -139,7 +139,10 @@ def test_strict_turns_a_warning_into_a_failure(tmp_path: Path) -> None:
     assert lax.stdout.rstrip().endswith("1 warn")
     assert run("check", *ONE_CELL, *NAIVE, "--strict").returncode == 1
     document = json.loads(file.read_text())
-    assert 0 < document["timing"]["driver_start_ms"] < document["timing"]["total_ms"]
+    timing = document["timing"]
+    assert 0 < timing["driver_start_ms"] < timing["total_ms"]
+    assert timing["client_cpu_ms"] > 0
+    assert timing["suite_cpu_ms"] > 0
     (result,) = document["results"]
     assert result["verdict"] == "warn"
     assert result["history"]

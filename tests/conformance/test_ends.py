@@ -307,6 +307,22 @@ async def test_a_port_in_use_is_named_at_once() -> None:
             pass
 
 
+async def test_no_answer_waits_for_the_one_before_to_be_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Asyncio turns Nagle's algorithm off only where it sees that a socket is TCP."""
+    protocols: set[int] = set()
+    real = socket.socket.listen
+
+    def listen(sock: socket.socket, backlog: int) -> None:
+        protocols.add(sock.proto)
+        real(sock, backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", listen)
+    async with an_end("http"):
+        assert protocols == {socket.IPPROTO_TCP}
+
+
 async def test_a_chosen_port_is_used_and_given_back() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -110,6 +110,26 @@ async def test_results_keep_the_order_of_the_cells_and_few_are_played_at_once() 
     assert len(told) == len(cells)
 
 
+async def test_what_was_inconclusive_is_repeated_after_all_others_with_few_beside_it() -> None:
+    cells = select_cells(CASES, revisions=REVISIONS, transports=("stdio", "http"))
+    first: list[Word] = ["inconclusive"] * len(cells)
+    player, told = Player(*first), list[Result]()
+    results = await play_cells(cells, made_hello(), player, at_once=4, finished=told.append)
+    assert player.most == 4
+    assert {(result.word, result.plays) for result in results} == {("pass", 2)}
+    assert len(told) == len(cells)
+    again, ended = Player(), list[str]()
+
+    async def play(cell: Cell) -> Observed:
+        ended.append(cell.where)
+        if len(ended) > len(cells):
+            return await again(cell)
+        return Observed("inconclusive" if len(ended) > 1 else "pass")
+
+    await play_cells(cells, made_hello(), play, at_once=4)
+    assert again.most == 2
+
+
 async def test_an_untestable_cell_is_not_played() -> None:
     async def never(_: Cell) -> Observed:
         raise AssertionError

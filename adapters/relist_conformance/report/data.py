@@ -35,10 +35,16 @@ _FRAME_MAX = 16 * 1024
 
 @attrs.frozen
 class Timing:
-    """Where the time went, in milliseconds: all of the run, and the start of the driver in it."""
+    """Where the time went, in milliseconds: all of the run, and the start of the driver in it.
+
+    The other two are processor time: of the client with its driver and the servers that it started,
+    and of the suite. What is left of the run was spent waiting, as the cases want it.
+    """
 
     total_ms: float
     driver_start_ms: float
+    client_cpu_ms: float
+    suite_cpu_ms: float
 
 
 def report_of(
@@ -95,6 +101,8 @@ def _timing(results: Sequence[Result], timing: Timing) -> dict[str, Any]:
     return {
         "total_ms": round(timing.total_ms),
         "driver_start_ms": round(timing.driver_start_ms),
+        "client_cpu_ms": round(timing.client_cpu_ms),
+        "suite_cpu_ms": round(timing.suite_cpu_ms),
         "client_start_ms": {
             "sum": sum(starts),
             "max": max(starts, default=0),
