@@ -11,7 +11,7 @@ deadline. A client that needs asyncio sets ``backend``, and then time is real.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -91,7 +91,7 @@ class ClientTests(ABC):
 
     async def _play(self, cell: Cell) -> Result:
         async with anyio.create_task_group() as tasks:
-            driver = InProcessDriver(self, tasks)
+            driver = InProcessDriver(self.connect, tasks)
             played = await play(
                 cell.case, cell.revision, cell.transport, driver, patience_ms=self.patience_ms
             )
@@ -100,11 +100,15 @@ class ClientTests(ABC):
         raise AssertionError("a play is never cancelled from inside")
 
 
+Connect = Callable[[Target, Any], Connection]
+"""A new client for a link in memory, or where that is None for the target's URL."""
+
+
 class InProcessDriver:
     """What a play asks, asked of connections in this process."""
 
-    def __init__(self, tests: ClientTests, tasks: anyio.abc.TaskGroup) -> None:
-        self._tests = tests
+    def __init__(self, connect: Connect, tasks: anyio.abc.TaskGroup) -> None:
+        self._connect = connect
         self._tasks = tasks
         self._open: dict[object, tuple[Connection, anyio.Event, anyio.CancelScope]] = {}
 
@@ -112,9 +116,9 @@ class InProcessDriver:
         """Perform one command of the driver contract; an exception of the client is its answer."""
         name = fields["connection"]
         if op == "connect":
-            timeout_ms = fields.get("request_timeout_ms")
-            target = Target(None, {}, None, fields["revision"], timeout_ms)
-            connection = self._tests.connect(target, fields["target"]["link"])
+            told, timeout_ms = fields["target"], fields.get("request_timeout_ms")
+            target = Target(None, {}, told.get("url"), fields["revision"], timeout_ms)
+            connection = self._connect(target, told.get("link"))
             usable, scope = anyio.Event(), anyio.CancelScope()
             self._open[name] = connection, usable, scope
             self._tasks.start_soon(_run, connection, usable, scope)

@@ -146,7 +146,7 @@ def _cancelled(own: Raw, common: Raw) -> x.Expectation:
 def _answered(own: Raw, common: Raw) -> x.Expectation:
     sets = own["one_of"] if "one_of" in own else [own["items"]]
     one_of = tuple(None if items is None else tuple(items) for items in sets)
-    more = {key: own[key] for key in ("which", "in_order") if key in own}
+    more = {key: own[key] for key in ("which", "in_order", "or_error") if key in own}
     return x.Answered(of=own["of"], one_of=one_of, **more, **common)
 
 

@@ -110,7 +110,7 @@ async def test_a_client_that_gives_up_answers_with_errors() -> None:
             return Lost(target, link)
 
     async with anyio.create_task_group() as tasks:
-        driver = InProcessDriver(Tests(), tasks)
+        driver = InProcessDriver(Tests().connect, tasks)
         fields = {"connection": "c", "revision": REVISIONS[0], "target": {"link": None}}
         assert await driver.ask("connect", fields) == {}
         with pytest.raises(Exception, match="AttributeError"):

@@ -208,6 +208,15 @@ def test_who_does_not_know_is_not_blamed() -> None:
     assert word(Made(), OFFERED) == UNKNOWN
 
 
+def test_an_error_in_place_of_each_answer_is_missed_where_the_case_says_so() -> None:
+    wanted = Answered(of="list", one_of=(("a@1",),), or_error=False, **COMMON)
+    failing = Made().add("answer", op="need", **{"as": "list"}, error="wrong lifetime")
+    verdict = failing.held_against(wanted)
+    assert [finding.text for finding in verdict.findings] == ["the client gave an error for 'list'"]
+    assert word(failing.offered("a@1"), wanted) == "pass"
+    assert word(Made(), wanted) == UNKNOWN
+
+
 def test_an_item_described_by_another_text_is_another_item() -> None:
     items = [{"name": "a", "description": "b@1"}]
     made = Made().add("answer", op="need", **{"as": "list"}, ok={"items": items})

@@ -60,9 +60,14 @@ def any_type_will_do(patch: Patch) -> None:
     results(patch, change)
 
 
-def insists_on_the_type(patch: Patch) -> None:
-    """Refuses a result that does not name its type."""
-    results(patch, lambda _, result: {"resultType": "none"} | result)
+def untyped_is_empty(patch: Patch) -> None:
+    """Takes a result that does not name its type for one of an empty list."""
+
+    def change(_: object, result: Result) -> Result:
+        typed = "resultType" in result or "ttlMs" not in result  # legacy results have no type
+        return result if typed else result | {"tools": []}
+
+    results(patch, change)
 
 
 def _lifetimes(patch: Patch, endless: Callable[[Any], bool]) -> None:
@@ -210,7 +215,7 @@ DEFECTS = (
     Defect("anything-is-a-list", "malformed:list-of-another-type", anything_is_a_list),
     Defect("bad-entry-empties", "malformed:one-bad-item", bad_entry_empties),
     Defect("any-type-will-do", "malformed:unknown-result-type", any_type_will_do),
-    Defect("insists-on-the-type", "malformed:absent-result-type", insists_on_the_type),
+    Defect("untyped-is-empty", "malformed:absent-result-type", untyped_is_empty),
     Defect("text-means-no-limit", "malformed:wrong-lifetime", text_means_no_limit),
     Defect("believes-any-lifetime", "malformed:huge-lifetime", believes_any_lifetime),
     Defect("offers-repeated-items", "paging:repeated-item", offers_repeated_items),

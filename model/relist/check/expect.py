@@ -114,13 +114,14 @@ class Answered(Expectation):
 
     ``which`` picks the last of several answers or demands it of each; ``in_order`` minds the order.
     None among ``one_of`` stands for no list at all. An error, and no list in answer to *believe*,
-    say nothing: they are skipped.
+    say nothing: they are skipped. But without ``or_error`` it is a miss when there are only errors.
     """
 
     of: str
     one_of: tuple[tuple[str, ...] | None, ...]
     which: Literal["last", "every"] = "last"
     in_order: bool = False
+    or_error: bool = True
 
 
 @frozen(kw_only=True)

@@ -252,6 +252,9 @@ def _(expectation: x.Answered, history: History) -> Iterator[Miss]:
         text = f"nobody was given '{expectation.of}' in time"
         yield Miss(text, (asked[-1], last), absent=True, until=last)
         return
+    if not telling and answers and not expectation.or_error:
+        yield Miss(f"the client gave an error for '{expectation.of}'", (answers[-1].seq,))
+        return
     if not telling:
         # A client that cannot say what it believes is not to blame; one that gives its application
         # nothing at all was not seen doing what is expected in the end.

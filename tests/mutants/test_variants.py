@@ -1,0 +1,82 @@
+"""Clients that are correct by other choices than ours are blamed for nothing.
+
+They share no code with the reference client, so that their agreement means something: a case that
+one of them fails demands what the texts leave open. In memory and in virtual time, but for what
+only HTTP has.
+"""
+
+from collections.abc import Mapping
+
+import anyio
+import pytest
+import trio.testing
+
+from clients.lazy import Deaf, Lazy
+from clients.pages import Pages
+from clients.told import Told
+from relist_conformance.drivers.base import Connection, Target
+from relist_conformance.ends.memory import MemoryLink
+from relist_conformance.in_process import ClientTests, InProcessDriver
+from relist_conformance.play import Played, play
+from relist_conformance.script import REVISIONS, Case, load_cases
+
+CELLS = {
+    f"{case.id}-{revision}": (case, revision)
+    for case in load_cases()
+    for revision in case.revisions
+}
+BY_ITSELF = "the client does not list by itself after a notice"
+ASKS_ONCE = "the client does not ask again what the server offers"
+UNASKED = (
+    *("the client did not probe", "the client did not ask for", "the client did not begin"),
+    "the client did not try the modern era first",
+)
+MUTE = ("the client has no acknowledged subscription", "the client opened no stream for notices")
+CHOICES: Mapping[type[Told], tuple[str, ...]] = {
+    # It does nothing before somebody needs a list, and over HTTP never asks for discovery.
+    Lazy: (*UNASKED, ASKS_ONCE, BY_ITSELF),
+    # Nor does it ask for notices.
+    Deaf: (*UNASKED, ASKS_ONCE, *MUTE, "the client asked for no", "the client does not subscribe"),
+    Pages: (ASKS_ONCE, BY_ITSELF),
+}
+"""How the reasons begin for which a case need not be applicable to a client."""
+
+CLIENTS = pytest.mark.parametrize("client", CHOICES, ids=lambda client: client.__name__)
+
+
+async def _play(case: Case, revision: str, client: type[Told]) -> Played:
+    transport = "memory" if "memory" in case.transports else "http"
+    async with anyio.create_task_group() as tasks:
+        played = await play(case, revision, transport, InProcessDriver(client, tasks))
+        tasks.cancel_scope.cancel()
+        return played
+    raise AssertionError("a play is never cancelled from inside")
+
+
+def judged(case: Case, revision: str, client: type[Told]) -> Played:
+    """Play one case against one client."""
+    if "memory" not in case.transports:
+        return anyio.run(_play, case, revision, client)
+    options = {"clock": trio.testing.MockClock(autojump_threshold=0)}
+    return anyio.run(_play, case, revision, client, backend="trio", backend_options=options)
+
+
+@CLIENTS
+@pytest.mark.parametrize(("case", "revision"), CELLS.values(), ids=CELLS)
+def test_no_case_blames_it(case: Case, revision: str, client: type[Told]) -> None:
+    played = judged(case, revision, client)
+    if played.outcome.word == "not_applicable":
+        assert played.outcome.reason.startswith(CHOICES[client])
+    else:
+        assert played.verdict is not None, played.outcome
+        assert played.verdict.word == "pass", played.verdict
+
+
+@CLIENTS
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_no_story_blames_it(revision: str, client: type[Told]) -> None:
+    class Tests(ClientTests):
+        def connect(self, target: Target, link: MemoryLink) -> Connection:
+            return client(target, link)
+
+    Tests().test_any_story(revision=revision)
