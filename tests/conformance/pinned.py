@@ -20,13 +20,13 @@ def verdicts(command: str, file: Path, cases: Iterable[str] = ()) -> dict[str, s
     chosen = [word for case in cases for word in ("--case", case)]
     relist = (sys.executable, "-m", "relist_conformance.cli")
     done = subprocess.run(
-        (*relist, "check", "--driver", command, "-j", "16", "--json", str(file), *chosen),
+        (*relist, "check", "--driver", command, "--json", str(file), *chosen),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 3), done.stderr
     found: dict[str, dict[tuple[str, str], str]] = {}
     for result in json.loads(file.read_text())["results"]:
         word = SHOWN.get(result["verdict"], result["verdict"])

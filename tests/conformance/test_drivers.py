@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.findings import FINDINGS, findings
 from conformance.pinned import verdicts
 from relist_conformance.driver import Driver
 from relist_conformance.script import load_cases
@@ -78,6 +79,20 @@ def module(driver: str) -> tuple[str, ...]:
 def test_verdicts_are_as_pinned(driver: str, expected: dict[str, str], tmp_path: Path) -> None:
     found = verdicts(shlex.join(module(driver)), tmp_path / "result.json", expected)
     assert found == expected
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("driver", ["naive", "mcp_client", "fastmcp_client"])
+def test_all_findings_are_as_pinned(driver: str, tmp_path: Path) -> None:
+    found = verdicts(shlex.join(module(driver)), tmp_path / "result.json")
+    assert findings(found) == FINDINGS[driver]
+
+
+@pytest.mark.parametrize("driver", sorted(FINDINGS.keys() - {"naive"}))
+def test_each_finding_is_explained(driver: str) -> None:
+    page = (README.parent / "specs" / "drivers.md").read_text()
+    missing = {case for case in FINDINGS[driver] if case.removeprefix("listen:ended:") not in page}
+    assert missing == set()
 
 
 UNTESTABLE = {

@@ -1,6 +1,6 @@
 """Drivers whose client needs an environment of its own, which is made here: they need a network.
 
-The verdicts are pinned, as in ``test_drivers``; a dash is what the client does not offer.
+What is found is pinned, as in ``test_drivers``; a dash is what the client does not offer.
 """
 
 import shlex
@@ -13,32 +13,12 @@ import anyio
 import pytest
 
 import relist_conformance.drivers
+from conformance.findings import FINDINGS, findings
 from conformance.pinned import verdicts
 from relist_conformance.driver import Driver, Hello
 
 DRIVERS = Path(relist_conformance.drivers.__file__).parent
 SHIPPED = sorted((*DRIVERS.glob("*.py"), *DRIVERS.glob("node/*.mjs")))
-
-EVERYWHERE_PASS = "pass pass pass pass"
-V2 = {
-    "paging:every-page": EVERYWHERE_PASS,
-    "paging:empty-cursor": EVERYWHERE_PASS,
-    "notice:next-access": EVERYWHERE_PASS,
-    "notice:during-listing": EVERYWHERE_PASS,
-    "failure:keeps-last-good": EVERYWHERE_PASS,
-    "late:timed-out-answer": EVERYWHERE_PASS,
-    "capability:undeclared": EVERYWHERE_PASS,
-    # It does not reconnect; and in the modern era a lost change stream leaves the cached list in
-    # use, although no notice would reach the client any more.
-    "reconnect:lists-again": "warn warn warn warn",
-}
-# Both SDKs of the older generation are used in the loop that their documentation shows, which takes
-# the empty cursor for the end. They ask for what is not declared, and do not reconnect.
-V1 = dict.fromkeys(V2, "pass - pass -") | {
-    "paging:empty-cursor": "warn - warn -",
-    "capability:undeclared": "fail - fail -",
-    "reconnect:lists-again": "warn - warn -",
-}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -90,21 +70,19 @@ def hello(command: str) -> Hello:
 def test_python_1(python_1: str, tmp_path: Path) -> None:
     said = hello(python_1)
     assert (said.name, said.version[:2], said.level) == ("mcp.ClientSession", "1.", "full")
-    assert verdicts(python_1, tmp_path / "result.json", V1) == V1
+    assert findings(verdicts(python_1, tmp_path / "result.json")) == FINDINGS["mcp1_client"]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("file", "name", "generation", "expected"),
+    ("file", "name", "generation"),
     [
-        ("sdk_v2.mjs", "@modelcontextprotocol/client", "2.", V2),
-        ("sdk_v1.mjs", "@modelcontextprotocol/sdk", "1.", V1),
+        ("sdk_v2.mjs", "@modelcontextprotocol/client", "2."),
+        ("sdk_v1.mjs", "@modelcontextprotocol/sdk", "1."),
     ],
 )
-def test_node(
-    node: Path, file: str, name: str, generation: str, expected: dict[str, str], tmp_path: Path
-) -> None:
+def test_node(node: Path, file: str, name: str, generation: str, tmp_path: Path) -> None:
     command = shlex.join(("node", str(node / file)))
     said = hello(command)
     assert (said.name, said.version[:2], said.level) == (name, generation, "full")
-    assert verdicts(command, tmp_path / "result.json", expected) == expected
+    assert findings(verdicts(command, tmp_path / "result.json")) == FINDINGS[file]

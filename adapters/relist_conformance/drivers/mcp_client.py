@@ -30,25 +30,20 @@ class McpConnection(Connection):
         """Hold the client and its change stream open, as an application that lives long does."""
         async with self._client, anyio.create_task_group() as tasks:
             if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                answered = anyio.Event()
-                tasks.start_soon(self._follow, answered)
-                await answered.wait()
+                tasks.start_soon(self._follow)
             usable()
             await anyio.sleep_forever()
 
-    async def _follow(self, answered: anyio.Event) -> None:
+    async def _follow(self) -> None:
         """Follow changes until the stream ends; the client itself forgets what it cached."""
         try:
             async with self._client.listen(
                 tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
             ) as changes:
-                answered.set()
                 async for _ in changes:
                     pass
         except (MCPError, SubscriptionLost, TimeoutError) as error:
             print(f"change stream ended: {error!r}", file=sys.stderr)
-        finally:
-            answered.set()
 
     async def need(self, kind: str) -> Answer:
         """List now. An exception goes to the application, so it is reported as an error."""

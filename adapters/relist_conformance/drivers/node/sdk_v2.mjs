@@ -43,7 +43,7 @@ class SdkConnection {
   }
 
   open() {
-    return this.client.connect(this.transport);
+    return this.client.connect(this.transport, this.options);
   }
 
   async need(kind) {

@@ -1,0 +1,85 @@
+"""What the suite finds in clients of others: all that is neither passed nor beside the point.
+
+One text of words for each case, by transport and revision as in ``pinned.COLUMNS``. Each finding
+was looked up in the source of the client before it came here: ``specs/drivers.md`` says where.
+"""
+
+EVERYWHERE = "warn warn warn warn"
+_SUBSCRIPTIONS_END_UNNOTICED = {
+    "listen:ended:by-cancellation": "warn",
+    "listen:ended:by-close": "warn",
+    "listen:ended:by-error": "warn warn",
+    "listen:ended:by-result": "warn warn",
+}
+_TAGS_ARE_NOT_READ = {"notice:foreign-tag": "warn", "notice:tag-of-another-type": "warn"}
+_NEVER_RECONNECTS = {
+    "reconnect:lists-again": EVERYWHERE,
+    "reconnect:process-is-restarted": "warn",
+    "session:lost": "fail",
+}
+_OLD_LOOP = {
+    "capability:undeclared": "fail - fail -",
+    "paging:empty-cursor": "warn - warn -",
+    "paging:repeated-item": "warn - warn -",
+    "reconnect:lists-again": "warn - warn -",
+    "session:lost": "fail",
+}
+_ANY_RESULT_TYPE = {
+    "cache:input-required-list": "warn warn",
+    "malformed:unknown-result-type": "fail fail",
+}
+
+FINDINGS = {
+    "sdk_v2.mjs": {
+        **_SUBSCRIPTIONS_END_UNNOTICED,
+        **_TAGS_ARE_NOT_READ,
+        **_NEVER_RECONNECTS,
+        "paging:repeated-item": EVERYWHERE,
+        "ttl:expired-page": "warn warn",
+        "ttl:first-page-received-first": "warn warn",
+        "ttl:negative-is-zero": "warn warn",
+    },
+    "sdk_v1.mjs": _OLD_LOOP,
+    "mcp1_client": {**_OLD_LOOP, "cancel:by-notification": "warn -"},
+    "mcp_client": {
+        **_SUBSCRIPTIONS_END_UNNOTICED,
+        **_TAGS_ARE_NOT_READ,
+        **_NEVER_RECONNECTS,
+        **_ANY_RESULT_TYPE,
+        "capability:undeclared": "fail warn fail warn",
+        "paging:repeated-item": EVERYWHERE,
+    },
+    "fastmcp_client": {
+        **_NEVER_RECONNECTS,
+        "cache:input-required-list": "warn warn",
+        "capability:undeclared": "fail warn fail warn",
+        "paging:repeated-cursor": "warn fail warn fail",
+        "paging:repeated-item": EVERYWHERE,
+        "reconnect:lists-again": "warn n/a warn n/a",
+    },
+    "naive": {
+        **_SUBSCRIPTIONS_END_UNNOTICED,
+        **_NEVER_RECONNECTS,
+        **_ANY_RESULT_TYPE,
+        **dict.fromkeys(
+            (
+                *("failure:keeps-last-good", "malformed:list-of-another-type", "malformed:no-list"),
+                *("notice:next-access", "paging:every-page", "storm:burst", "storm:feedback"),
+            ),
+            EVERYWHERE,
+        ),
+        **dict.fromkeys(
+            (
+                *("malformed:not-json", "ttl:expired-is-fetched-again"),
+                *("ttl:negative-is-zero", "ttl:zero-is-stale"),
+            ),
+            "warn warn",
+        ),
+    },
+}
+
+
+def findings(verdicts: dict[str, str]) -> dict[str, str]:
+    """Of these verdicts the cases that found something, or that nobody could judge."""
+    told = {"warn", "fail", "inconclusive", "harness"}
+    return {case: words for case, words in verdicts.items() if told & {*words.split()}}
