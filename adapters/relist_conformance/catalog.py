@@ -8,7 +8,7 @@ from attrs import frozen
 from relist.check.history import LIST_METHODS
 from relist_conformance.script import ServerSetup
 from relist_conformance.steps import Pages
-from relist_conformance.wire import CAPABILITY
+from relist_conformance.wire import CAPABILITY, item
 
 
 @frozen
@@ -21,7 +21,8 @@ class Page:
 
 
 class Catalogs:
-    """The current pages of each declared kind, and the pages that old cursors still lead to.
+    """The current pages of each declared kind, and the pages that old cursors still lead to; and
+    what single items say.
 
     A cursor stays valid and leads on in the version of the list it was minted for, so a walk sees
     one view. A cursor that the case names leads into the current version. A principal without
@@ -33,12 +34,15 @@ class Catalogs:
         self._current: dict[tuple[str, str], Pages] = {}
         self._by_cursor: dict[tuple[str, str, str | None], Page] = {}
         self._version = dict.fromkeys(CAPABILITY, 0)
+        self._contents: dict[tuple[str, str], str] = {}
         self.declare(setup.capabilities)
         for kind in CAPABILITY:
             self.change(kind, setup.pages.get(kind, ((),)))
         for principal, pages in setup.principals.items():
             for kind in pages:
                 self.change(kind, pages[kind], principal)
+        for principal, contents in setup.contents.items():
+            self.fill(contents, principal)
 
     def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Serve what these capabilities declare, and nothing else."""
@@ -65,10 +69,29 @@ class Catalogs:
             return None
         return self._by_cursor.get((self._view(kind, principal), kind, cursor))
 
+    def fill(self, contents: Mapping[str, str], principal: str = "") -> None:
+        """From now on these resources contain these texts, listed or not."""
+        self._contents |= {(principal, uri): text for uri, text in contents.items()}
+
+    def text(self, uri: str, principal: str = "") -> str | None:
+        """What a resource contains: what was said of it, or its label; None where there is none."""
+        for who in (principal, ""):
+            if (who, uri) in self._contents:
+                return self._contents[who, uri]
+        labels = self._labels("resources", principal)
+        return next((one for one in labels if item("resources", one)["uri"] == uri), None)
+
+    def label(self, kind: str, name: str, principal: str = "") -> str | None:
+        """The item of this name in force."""
+        labels = self._labels(kind, principal)
+        return next((one for one in labels if one.rpartition("@")[0] == name), None)
+
     def tools(self, principal: str = "") -> tuple[str, ...]:
         """The names of all tools in force, in list order."""
-        pages = self.truth(principal).get("tools", ())
-        return tuple(label.rpartition("@")[0] for page in pages for label in page)
+        return tuple(label.rpartition("@")[0] for label in self._labels("tools", principal))
+
+    def _labels(self, kind: str, principal: str) -> tuple[str, ...]:
+        return tuple(label for page in self.truth(principal).get(kind, ()) for label in page)
 
     def truth(self, principal: str = "") -> dict[str, Pages]:
         """What the declared kinds hold for this principal."""

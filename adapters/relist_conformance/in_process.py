@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from relist_conformance.check import observed
-from relist_conformance.drivers.base import Answer, Connection, Refused, Target
+from relist_conformance.drivers.base import Connection, Refused, Target, perform
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.errors import DriverReplyError
 from relist_conformance.play import play
@@ -132,31 +132,13 @@ class InProcessDriver:
             if op == "believe":
                 return connection.believe(fields["kind"])
             await usable.wait()
-            return await _perform(connection, op, fields)
+            return await perform(connection, op, fields)
         except DriverReplyError:
             raise
         except Refused as refused:
             raise DriverReplyError(str(refused), refused.code) from None
         except Exception as error:
             raise DriverReplyError(repr(error)) from error
-
-
-async def _perform(connection: Connection, op: str, fields: Mapping[str, Any]) -> Answer:
-    match op:
-        case "need":
-            return await connection.need(fields["kind"])
-        case "refresh":
-            return await connection.refresh(fields["kind"])
-        case "call" if planned := fields.get("planned"):
-            return await connection.call_planned(fields["name"], fields["arguments"], planned)
-        case "call":
-            return await connection.call(fields["name"], fields["arguments"])
-        case "credentials":
-            return await connection.credentials(fields["token"])
-        case "idle":
-            return await connection.idle()
-        case _:
-            raise DriverReplyError(f"unknown op {op!r}", "unsupported")
 
 
 async def _run(connection: Connection, usable: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -12,15 +12,23 @@ from relist_conformance.script import ServerSetup
 from relist_conformance.server import Server
 
 SESSION_HEADER = "mcp-session-id"
+_SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
 
 
 @define(eq=False)
 class _Session:
-    """What an ``initialize`` began. ``streams`` carry notices: the pipe, or GET streams."""
+    """What an ``initialize`` began. ``streams`` carry notices: the pipe, or GET streams; ``uris``
+    are the resources subscribed to."""
 
     id: str
     ready: bool = False
     streams: list[Channel] = field(factory=list[Channel])
+    uris: set[str] = field(factory=set[str])
+
+    def covers(self, topic: str) -> bool:
+        """Whether it is due such notices: of all kinds, and of resources it has subscribed to."""
+        asked = topic in wire.CAPABILITY or any(wire.reaches(uri, topic) for uri in self.uris)
+        return self.ready and bool(self.streams) and asked
 
 
 class LegacyServer(Server):
@@ -35,22 +43,24 @@ class LegacyServer(Server):
         self._sessions: dict[str, _Session] = {}
         self._minted = 0
 
-    def can_notify(self, kind: str) -> bool:  # noqa: ARG002
-        """Whether an initialized session has a stream."""
-        return any(session.ready and session.streams for session in self._sessions.values())
+    def can_notify(self, topic: str) -> bool:
+        """Whether an initialized session has a stream, and a subscription where one is needed."""
+        return any(session.covers(topic) for session in self._sessions.values())
 
-    def why_mute(self, kind: str) -> str:  # noqa: ARG002
-        """No session, or no GET stream on it."""
+    def why_mute(self, topic: str) -> str:
+        """No session, no GET stream on it, or no subscription to the resource."""
+        if any(session.ready and session.streams for session in self._sessions.values()):
+            return f"the client has not subscribed to {topic}"
         if any(session.ready for session in self._sessions.values()):
             return "the client opened no stream for notices (HTTP GET)"
         return "the client has no initialized session"
 
-    def notify(self, kind: str, tag: s.Tag = "right", to: str = "covered") -> None:  # noqa: ARG002
+    def notify(self, topic: str, tag: s.Tag = "right", to: str = "covered") -> None:  # noqa: ARG002
         """One notice for each session, on its newest stream. There are no tags."""
-        message = wire.list_changed(kind)
+        message = wire.notice(topic)
         wire.check_outgoing(message, self.revision)
         for session in self._sessions.values():
-            if session.streams and (session.ready or to == "any"):
+            if session.covers(topic) or (to == "any" and session.streams):
                 self._write(session.streams[-1], message)
         if to == "any":
             begun = {stream.id for one in self._sessions.values() for stream in one.streams}
@@ -147,6 +157,18 @@ class LegacyServer(Server):
             "serverInfo": self.setup.server_info,
         }
 
+    def _content(self, request: Request) -> wire.Message | Refusal:
+        session = self._session(request.channel)
+        if session is None or request.method not in _SUBSCRIBING:
+            return super()._content(request)
+        if not wire.can_subscribe(self.setup.capabilities):
+            return self._unknown()
+        if request.method == "resources/subscribe":
+            session.uris.add(request.params["uri"])
+        else:
+            session.uris.discard(request.params["uri"])
+        return {}
+
     def _headers(self, request: Request) -> wire.Message:
         if request.method != "initialize" or request.channel.is_pipe:
             return {}
@@ -171,6 +193,9 @@ class LegacyServer(Server):
 
     def _complete(self, method: str, result: wire.Message) -> wire.Message:  # noqa: ARG002
         return result
+
+    def _not_found(self) -> Refusal:
+        return Refusal(wire.RESOURCE_NOT_FOUND, "Resource not found")
 
     def _unknown(self) -> Refusal:
         return Refusal(wire.METHOD_NOT_FOUND, "Method not found")

@@ -38,6 +38,13 @@ class _Subscription:
         """That of the request, type included."""
         return self.request.id
 
+    def covers(self, topic: str) -> bool:
+        """Whether it was granted the notices of this kind, or of the resource of this URI."""
+        granted = self.granted or {}
+        if topic in wire.CAPABILITY:
+            return wire.FILTER_FIELD[wire.CAPABILITY[topic]] in granted
+        return any(wire.reaches(uri, topic) for uri in granted.get(wire.URIS_FIELD, ()))
+
 
 class ModernServer(Server):
     """Rule: EMIT-08 to EMIT-10, EMIT-24, EMIT-31, LIFE-20 to LIFE-24."""
@@ -50,24 +57,24 @@ class ModernServer(Server):
         super().__init__(setup, recorder, outputs, token)
         self._subscriptions: list[_Subscription] = []
 
-    def can_notify(self, kind: str) -> bool:
-        """Whether an acknowledged subscription was granted the kind."""
-        return bool(self._covering(kind))
+    def can_notify(self, topic: str) -> bool:
+        """Whether an acknowledged subscription was granted the topic."""
+        return any(one.covers(topic) for one in self._subscriptions)
 
-    def why_mute(self, kind: str) -> str:
+    def why_mute(self, topic: str) -> str:
         """No such subscription."""
-        return f"the client has no acknowledged subscription that covers {kind}"
+        return f"the client has no acknowledged subscription that covers {topic}"
 
-    def notify(self, kind: str, tag: s.Tag = "right", to: str = "covered") -> None:
-        """One notice on each subscription that was granted the kind, or (*any*) on each."""
-        for one in self._covering(kind) if to == "covered" else list(self._subscriptions):
+    def notify(self, topic: str, tag: s.Tag = "right", to: str = "covered") -> None:
+        """One notice on each subscription that was granted the topic, or (*any*) on each."""
+        for one in [one for one in self._subscriptions if to == "any" or one.covers(topic)]:
             told = {
                 "right": one.id,
                 "none": None,
                 "foreign": "relist-foreign",
                 "other_type": wire.other_type(one.id),
             }[tag]
-            message = wire.list_changed(kind, told)
+            message = wire.notice(topic, told)
             wire.check_outgoing(message, self.revision)
             self._write(one.channel, message)
 
@@ -140,14 +147,15 @@ class ModernServer(Server):
             return None
         wanted = mapping(request.params.get("notifications")) or {}
         self._subscriptions.append(_Subscription(request))
-        return Granted(
-            {
-                field: True
-                for capability, field in wire.FILTER_FIELD.items()
-                if wanted.get(field) is True
-                and (mapping(self.setup.capabilities.get(capability)) or {}).get("listChanged")
-            }
-        )
+        granted: dict[str, Any] = {
+            field: True
+            for capability, field in wire.FILTER_FIELD.items()
+            if wanted.get(field) is True
+            and (mapping(self.setup.capabilities.get(capability)) or {}).get("listChanged")
+        }
+        if wanted.get(wire.URIS_FIELD) and wire.can_subscribe(self.setup.capabilities):
+            granted[wire.URIS_FIELD] = wanted[wire.URIS_FIELD]
+        return Granted(granted)
 
     def _headers(self, request: Request) -> wire.Message:  # noqa: ARG002
         return {}
@@ -182,12 +190,11 @@ class ModernServer(Server):
     def _complete(self, method: str, result: wire.Message) -> wire.Message:
         return wire.modern_result(method, result, self.setup)
 
+    def _not_found(self) -> Refusal:
+        return Refusal(wire.INVALID_PARAMS, "Resource not found")
+
     def _unknown(self) -> Refusal:
         return Refusal(wire.METHOD_NOT_FOUND, "Method not found", http=404)
-
-    def _covering(self, kind: str) -> list[_Subscription]:
-        field = wire.FILTER_FIELD[wire.CAPABILITY[kind]]
-        return [one for one in self._subscriptions if field in (one.granted or {})]
 
     def _dropped(self, channel: Channel) -> None:
         self._subscriptions = [one for one in self._subscriptions if one.channel is not channel]

@@ -67,7 +67,7 @@ class _Names:
         if step.given is not None and step.given not in self.marks:
             yield f"{where}/when/given", step.given, "is no earlier mark"
         match step:
-            case s.Need() | s.Believe() | s.Refresh() | s.Call():
+            case s.Need() | s.Believe() | s.Refresh() | s.Call() | s.Read() | s.GetPrompt():
                 self.answers.add(step.name)
             case s.Await() | s.Excuse():
                 if step.since is not None and step.since not in self.marks:

@@ -10,6 +10,8 @@ from relist.check.history import mapping
 ChannelKind = Literal["stdio", "memory", "post", "get", "delete"]
 SSE = "text/event-stream"
 JSON = "application/json"
+URL = ":url"
+"""Among the headers of an HTTP exchange, the URL of the server: no client can send such a one."""
 
 
 @frozen
@@ -88,7 +90,12 @@ class Reply:
 
     def fault(self, op: str) -> str | None:
         """Why this is no answer to that command by the contract, or None."""
-        if self.ok is None or op not in LISTING:
+        if self.ok is None:
+            return None
+        if op in SHOWING:
+            text = self.ok.get("text")
+            return None if text is None or isinstance(text, str) else "'text' is not a text"
+        if op not in LISTING:
             return None
         items = self.ok.get("items")
         if items is None:
@@ -116,5 +123,8 @@ class Reply:
 LISTING = ("need", "believe", "refresh")
 """The commands that are answered with a list."""
 
-_KEPT = ("items", "state", "outcome", "detail", "idle")
+SHOWING = ("read", "get_prompt")
+"""The commands that are answered with a text."""
+
+_KEPT = ("items", "state", "outcome", "detail", "idle", "text")
 _ITEM = ("name", "description")

@@ -65,17 +65,32 @@ class Performer:
         if step.until is None:
             yield from self._lead.asking("need", step.name, kind=step.kind)
             return
-        wanted = Counter(step.until)
+        ask = partial(self._lead.ask, "need", step.name, kind=step.kind)
+        yield from self._asking_until(step.until, step.tries, ask)
+
+    @_perform.register
+    def _(self, step: s.Read, _: str) -> Flow:
+        ask = partial(self._lead.ask, "read", step.name, uri=step.uri)
+        if step.until is not None:
+            yield from self._asking_until((step.until,), step.tries, ask)
+            return
+        ask_id = ask()
+        if step.wait:
+            yield self._lead.until(self._lead.replied(ask_id))
+
+    def _asking_until(self, until: tuple[str, ...], tries: int, ask: Callable[[], int]) -> Flow:
+        """Ask again, with growing pauses, until the answer holds exactly this."""
+        wanted = Counter(until)
         give_up_ms = self._recorder.now_ms + 2 * self._lead.patience_ms
-        for pause_ms in _pauses(step.tries):
+        for pause_ms in _pauses(tries):
             yield self._lead.until(_never, pause_ms)
             # Where the wire is ordered, a pong says that the client has heard what was sent before.
             yield from self._pinging(_PING_PATIENCE_MS)
-            ask_id = self._lead.ask("need", step.name, kind=step.kind)
+            ask_id = ask()
             if not (yield self._lead.until(self._lead.replied(ask_id))):
                 return
-            items = labels(self._lead.replies[ask_id].ok)
-            if items is not None and Counter(items) == wanted:
+            said = labels(self._lead.replies[ask_id].ok)
+            if said is not None and Counter(said) == wanted:
                 return
             if self._recorder.now_ms >= give_up_ms:
                 return
@@ -92,6 +107,15 @@ class Performer:
         ask_id = self._lead.ask("call", step.name, **fields)
         if step.wait:
             yield self._lead.until(self._lead.replied(ask_id))
+
+    @_perform.register
+    def _(self, step: s.GetPrompt, _: str) -> Flow:
+        fields = {"name": step.prompt, "arguments": dict(step.arguments)}
+        yield from self._lead.asking("get_prompt", step.name, **fields)
+
+    @_perform.register
+    def _(self, step: s.Subscribe, _: str) -> Flow:
+        yield from self._lead.asking(s.NAMES[type(step)], uri=step.uri)
 
     @_perform.register
     def _(self, step: s.Credentials, _: str) -> Flow:
@@ -184,13 +208,13 @@ class Performer:
 
     @_perform.register
     def _(self, step: s.Covered, _: str) -> Flow:
-        yield from self._covered(step.kind)
+        yield from self._covered(step.topic)
 
-    def _covered(self, kind: str) -> Flow:
+    def _covered(self, topic: str) -> Flow:
         """A client need not listen: the case is then not applicable, never failed."""
         limit_ms = self._lead.patience_ms // 2
-        if not (yield self._lead.until(lambda: self._server.can_notify(kind), limit_ms)):
-            raise Ended(Outcome("not_applicable", self._server.why_mute(kind)))
+        if not (yield self._lead.until(lambda: self._server.can_notify(topic), limit_ms)):
+            raise Ended(Outcome("not_applicable", self._server.why_mute(topic)))
 
     def _pinging(self, limit_ms: int) -> TrueIfMet:
         """Ping where the era has it; true when the answer came."""
@@ -207,15 +231,17 @@ class Performer:
 
     @_perform.register
     def _(self, step: s.Change, _: str) -> Flow:
+        topics = (*step.pages, *step.contents)
         if step.notify:
-            for kind in step.pages:
-                yield from self._covered(kind)
+            for topic in topics:
+                yield from self._covered(topic)
         self._server.set_up(step.setup)
         for kind, pages in step.pages.items():
             self._server.catalogs.change(kind, pages, step.principal)
+        self._server.catalogs.fill(step.contents, step.principal)
         self._tell_truth(step.principal)
         if step.notify:
-            self._server.notify_changes(step.pages)
+            self._server.notify_changes(topics)
 
     def _tell_truth(self, principal: str) -> None:
         """What the catalogs are from now on, for reports and for the judge."""
@@ -225,8 +251,8 @@ class Performer:
     @_perform.register
     def _(self, step: s.Notify, _: str) -> Flow:
         if step.to == "covered":
-            yield from self._covered(step.kind)
-        send = partial(self._server.notify, step.kind, step.tag, step.to)
+            yield from self._covered(step.topic)
+        send = partial(self._server.notify, step.topic, step.tag, step.to)
         send()
         for number in range(1, step.times):
             self._server.timers.later(number * step.every_ms, send)

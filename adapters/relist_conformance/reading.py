@@ -43,7 +43,7 @@ def _plain(given: Raw) -> dict[str, Any]:
     fields: dict[str, Any] = {_NAMES.get(key, key): value for key, value in given.items()}
     if "request" in fields:
         fields["request"] = match_of(fields["request"])
-    if "until" in fields:
+    if isinstance(fields.get("until"), list):
         fields["until"] = tuple(fields["until"])
     return fields
 
@@ -98,10 +98,16 @@ _CONTENT: Mapping[str, Callable[[Any], Any]] = {
 def _change(given: Raw) -> dict[str, Any]:
     return {
         "pages": pages_of(given),
+        "contents": given.get("contents", {}),
         "setup": {key: given[key] for key in _SETUP if key in given},
         "principal": given.get("for", ""),
         "notify": given.get("notify", False),
     }
+
+
+def _about(given: Raw) -> dict[str, Any]:
+    """What has a topic: a kind, or the URI of a resource."""
+    return {("topic" if key in ("kind", "uri") else key): given[key] for key in given}
 
 
 _SETUP = ("capabilities", "server_info", "ttl_ms", "cache_scope")
@@ -109,6 +115,8 @@ _SETUP = ("capabilities", "server_info", "ttl_ms", "cache_scope")
 _READ: Mapping[str, Callable[[Raw], dict[str, Any]]] = {
     "answer": _answer,
     "change": _change,
+    "covered": _about,
+    "notify": _about,
     "credentials": lambda given: {"principal": given["of"]},
 }
 

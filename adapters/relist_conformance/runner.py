@@ -21,10 +21,10 @@ from relist_conformance.script import Case
 from relist_conformance.steps import (
     LONGEST_WAIT_MS,
     NAMES,
+    OPTIONAL,
     Advance,
     Believe,
     Call,
-    Credentials,
     Need,
     Refresh,
     Step,
@@ -135,7 +135,7 @@ def lacking(step: Step, hello: Hello) -> str | None:
     match step:
         case Need() | Believe() | Refresh() if step.kind not in hello.kinds:
             return step.kind
-        case Refresh() | Credentials() if NAMES[type(step)] not in hello.ops:
+        case _ if isinstance(step, OPTIONAL) and NAMES[type(step)] not in hello.ops:
             return f"'{NAMES[type(step)]}'"
         case Call(planned=str()) if "planned" not in hello.ops:
             return "'call' with what was planned"

@@ -43,7 +43,9 @@ class ServerSetup:
     """The server at the start: capabilities and the pages of each kind.
 
     ``cursors`` gives the cursor after page 1, 2, ... of a kind; the others are minted.
-    ``principals`` are the pages of those who do not see what everybody sees.
+    ``principals`` are the pages of those who do not see what everybody sees, ``contents`` by
+    principal ("": everybody) and URI what resources contain. ``details`` are by label what an item
+    has besides name and description.
     """
 
     capabilities: Mapping[str, Any]
@@ -54,6 +56,8 @@ class ServerSetup:
     principals: Mapping[str, Mapping[str, s.Pages]] = attrs.field(
         factory=dict[str, "Mapping[str, s.Pages]"]
     )
+    contents: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict[str, "Mapping[str, str]"])
+    details: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, "Mapping[str, Any]"])
     server_info: Mapping[str, Any] = SERVER_INFO
 
 
@@ -197,6 +201,11 @@ def _case(raw: Mapping[str, Any]) -> Case:
             principals={
                 name: pages_of(pages) for name, pages in server.get("principals", {}).items()
             },
+            contents={
+                name: seen.get("contents", {})
+                for name, seen in {"": server, **server.get("principals", {})}.items()
+            },
+            details=server.get("details", {}),
         ),
         steps=tuple(step_of(step) for step in raw["steps"]),
         expect=tuple(expectation_of(expect, raw) for expect in raw["expect"]),

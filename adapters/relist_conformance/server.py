@@ -16,7 +16,7 @@ from relist_conformance import steps as s
 from relist_conformance import wire
 from relist_conformance.catalog import KIND_OF_METHOD, Catalogs
 from relist_conformance.history import Recorder
-from relist_conformance.outputs import ChannelKind, Output
+from relist_conformance.outputs import URL, ChannelKind, Output
 from relist_conformance.rules import (
     Answer,
     Bare,
@@ -105,21 +105,21 @@ class Server(Sender, ABC):
     # --- what the script asks for ---
 
     @abstractmethod
-    def can_notify(self, kind: str) -> bool:
-        """Whether a change notice for the kind has a channel to go out on."""
+    def can_notify(self, topic: str) -> bool:
+        """Whether a change notice of the topic (kind or URI) has a channel to go out on."""
 
     @abstractmethod
-    def why_mute(self, kind: str) -> str:
+    def why_mute(self, topic: str) -> str:
         """Why there is no such channel, said about the client."""
 
     @abstractmethod
-    def notify(self, kind: str, tag: s.Tag = "right", to: str = "covered") -> None:
+    def notify(self, topic: str, tag: s.Tag = "right", to: str = "covered") -> None:
         """Send a change notice on each channel that is due one, or (*any*) that could carry it."""
 
-    def notify_changes(self, kinds: Iterable[str]) -> None:
+    def notify_changes(self, topics: Iterable[str]) -> None:
         """One notice for each change; resources and templates share theirs."""
-        for kind in {wire.CAPABILITY[kind]: None for kind in kinds}:
-            self.notify(kind)
+        for topic in {wire.CAPABILITY.get(topic, topic): None for topic in topics}:
+            self.notify(topic)
 
     @abstractmethod
     def ping(self) -> str | None:
@@ -179,6 +179,10 @@ class Server(Sender, ABC):
     @abstractmethod
     def _complete(self, method: str, result: wire.Message) -> wire.Message:
         """Add what this era adds to each result."""
+
+    @abstractmethod
+    def _not_found(self) -> Refusal:
+        """The answer to a read of a resource that is not there. Rule: RES-11."""
 
     @abstractmethod
     def _unknown(self) -> Refusal:
@@ -245,15 +249,16 @@ class Server(Sender, ABC):
         served, headers = self._served(request)
         kind = KIND_OF_METHOD.get(request.method)
         if content.page is not None and kind is not None:
-            served = self._complete(request.method, self._page(kind, content.page))
+            page = self._page(kind, content.page, request.channel)
+            served = self._complete(request.method, page)
         if isinstance(served, Granted) and content.grant is not None:
             served = Granted({wire.FILTER_FIELD[kind]: True for kind in content.grant})
         if not isinstance(served, Refusal | Granted):
             served = bent(served, kind, content)
         return Answer(request, served, headers, content.malformed, notify)
 
-    def _page(self, kind: str, page: s.Page) -> wire.Message:
-        items = [wire.item(kind, label) for label in page.items]
+    def _page(self, kind: str, page: s.Page, channel: Channel) -> wire.Message:
+        items = [self._item(kind, label, channel) for label in page.items]
         if page.next is None:
             return {wire.RESULT_KEY[kind]: items}
         following = page.next.replace("{n}", str(self._recorder.next_seq))
@@ -279,21 +284,27 @@ class Server(Sender, ABC):
             case "tools/call":
                 return Refusal(wire.INVALID_PARAMS, "Unknown tool")
             case "prompts/get":
-                return {"messages": []}
+                label = self.catalogs.label(kind or "", params["name"], principal)
+                return wire.prompt(label) or Refusal(wire.INVALID_PARAMS, "Unknown prompt")
             case "resources/read":
-                return {"contents": [{"uri": params["uri"], "text": ""}]}
+                text = self.catalogs.text(params["uri"], principal)
+                return wire.contents(params["uri"], text) or self._not_found()
             case _ if kind is not None:
-                return self._list(kind, params, principal)
+                return self._list(kind, params, request.channel)
             case _:
                 return self._unknown()
 
-    def _list(self, kind: str, params: wire.Message, principal: str) -> wire.Message | Refusal:
-        page = self.catalogs.page(kind, params.get("cursor"), principal)
+    def _list(self, kind: str, params: wire.Message, channel: Channel) -> wire.Message | Refusal:
+        page = self.catalogs.page(kind, params.get("cursor"), channel.principal)
         if page is None:
             return Refusal(wire.INVALID_PARAMS, "Unknown cursor")
-        items = [wire.item(kind, label) for label in page.items]
+        items = [self._item(kind, label, channel) for label in page.items]
         more = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
         return {wire.RESULT_KEY[kind]: items, **more}
+
+    def _item(self, kind: str, label: str, channel: Channel) -> wire.Message:
+        details = self.setup.details.get(label, {})
+        return wire.item(kind, label) | wire.filled(details, str(channel.headers.get(URL, "")))
 
     def _page_of(self, message: wire.Message, channel: Channel) -> int | None:
         kind = KIND_OF_METHOD.get(str(message.get("method")))
@@ -345,7 +356,13 @@ class Server(Sender, ABC):
                 raise wire.WireFault(f"result of {method}: the case calls it malformed, it is not")
 
 
-_KIND_OF_USE = {"tools/call": "tools", "prompts/get": "prompts", "resources/read": "resources"}
+_KIND_OF_USE = {
+    "tools/call": "tools",
+    "prompts/get": "prompts",
+    "resources/read": "resources",
+    "resources/subscribe": "resources",
+    "resources/unsubscribe": "resources",
+}
 
 _BEARER = "Bearer relist-"
 
@@ -362,8 +379,10 @@ def _bearer(headers: wire.Message) -> str:
 
 
 _TOLD_HEADERS = ("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
+_TOLD_PARAMETERS = "mcp-param-"
 
 
 def _told(headers: wire.Message) -> dict[str, str]:
     """The headers worth a line in the history; no credentials are kept."""
-    return {key: str(headers[key]) for key in _TOLD_HEADERS if key in headers}
+    told = (key for key in headers if key in _TOLD_HEADERS or key.startswith(_TOLD_PARAMETERS))
+    return {key: str(headers[key]) for key in told}

@@ -93,6 +93,38 @@ class Call(Step):
 
 
 @frozen(kw_only=True)
+class Read(Step):
+    """The application wants what a resource contains: once, or again until that is ``until``."""
+
+    uri: str
+    name: str | None = None
+    until: str | None = None
+    tries: int = 7
+    wait: bool = True
+
+
+@frozen(kw_only=True)
+class GetPrompt(Step):
+    """The application has a prompt rendered."""
+
+    prompt: str
+    name: str | None = None
+    arguments: Mapping[str, str] = field(factory=dict[str, str])
+
+
+@frozen(kw_only=True)
+class Subscribe(Step):
+    """From now on the application wants to hear when this resource changes."""
+
+    uri: str
+
+
+@frozen(kw_only=True)
+class Unsubscribe(Subscribe):
+    """It does not want to hear of it any more."""
+
+
+@frozen(kw_only=True)
 class Credentials(Step):
     """From now on the client acts for another principal."""
 
@@ -251,9 +283,12 @@ class Excuse(Step):
 
 @frozen(kw_only=True)
 class Covered(Step):
-    """Wait until a change notice for the kind could be sent, else the case is not applicable."""
+    """Wait until such a notice could be sent, else the case is not applicable.
 
-    kind: str
+    ``topic``: a kind whose list changes, or the URI of a resource that changes.
+    """
+
+    topic: str
 
 
 @frozen(kw_only=True)
@@ -270,11 +305,13 @@ class Mark(Step):
 class Change(Step):
     """Put new pages in force, and tell the client if ``notify`` (waiting for a channel first).
 
-    ``setup`` changes what the server says of itself and of its answers: ``capabilities``,
-    ``server_info``, ``ttl_ms``, ``cache_scope``. The pages are those of one ``principal`` if given.
+    ``contents`` is by URI what resources contain from now on. ``setup`` changes what the server
+    says of itself and of its answers: ``capabilities``, ``server_info``, ``ttl_ms``,
+    ``cache_scope``. Pages and contents are those of one ``principal`` if given.
     """
 
     pages: Mapping[str, Pages] = field(factory=dict[str, Pages])
+    contents: Mapping[str, str] = field(factory=dict[str, str])
     setup: Mapping[str, Any] = field(factory=dict[str, Any])
     principal: str = ""
     notify: bool = False
@@ -284,11 +321,11 @@ class Change(Step):
 class Notify(Step):
     """Send a change notice without a change: ``times`` of them, ``every_ms``.
 
-    It goes where a notice of the kind may go, or (``to``: any) also to sessions that are not
-    initialized and to subscriptions that are not acknowledged or were not granted the kind.
+    It goes where a notice of the ``topic`` (kind or URI) may go, or (``to``: any) also to sessions
+    that are not initialized and to subscriptions that were not granted it, or nothing as yet.
     """
 
-    kind: str
+    topic: str
     tag: Tag = "right"
     to: Literal["covered", "any"] = "covered"
     times: int = 1
@@ -317,6 +354,10 @@ STEPS: Mapping[str, type[Step]] = {
     "believe": Believe,
     "refresh": Refresh,
     "call": Call,
+    "read": Read,
+    "get_prompt": GetPrompt,
+    "subscribe": Subscribe,
+    "unsubscribe": Unsubscribe,
     "credentials": Credentials,
     "advance": Advance,
     "idle": Idle,
@@ -334,5 +375,8 @@ STEPS: Mapping[str, type[Step]] = {
     "cut": Cut,
 }
 """Each step by its name in a case."""
+
+OPTIONAL = (Refresh, Read, GetPrompt, Subscribe, Unsubscribe, Credentials)
+"""What a driver need not offer: without it there is no other way."""
 
 NAMES: Mapping[type[Step], str] = {step: name for name, step in STEPS.items()}

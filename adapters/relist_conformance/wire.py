@@ -27,6 +27,7 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 
@@ -53,6 +54,9 @@ FILTER_FIELD: Final[Mapping[str, str]] = {
     "resources": "resourcesListChanged",
 }
 """The field of a listen filter for each capability. Rule: SUB-04."""
+
+URIS_FIELD: Final = "resourceSubscriptions"
+"""The field for the resources whose updates are wanted."""
 
 _CACHEABLE = frozenset(methods.CACHEABLE_METHODS)
 
@@ -152,6 +156,23 @@ def item(kind: str, label: str) -> dict[str, Any]:
             return described
 
 
+def filled(details: Message, url: str) -> dict[str, Any]:
+    """The details with the URL of the server for ``{url}`` in them."""
+    found: dict[str, Any] = json.loads(json.dumps(details).replace("{url}", url))
+    return found
+
+
+def contents(uri: str, text: str | None) -> dict[str, Any]:
+    """The result of a read; empty where there is no text."""
+    return {} if text is None else {"contents": [{"uri": uri, "text": text}]}
+
+
+def prompt(text: str | None) -> dict[str, Any]:
+    """A rendered prompt of one message; empty where there is no text."""
+    content = {"type": "text", "text": text}
+    return {} if text is None else {"messages": [{"role": "user", "content": content}]}
+
+
 def result_message(request_id: object, result: Message) -> dict[str, Any]:
     """A successful response."""
     return {"jsonrpc": "2.0", "id": request_id, "result": dict(result)}
@@ -180,10 +201,23 @@ def other_type(request_id: object) -> object:
     return str(request_id)
 
 
-def list_changed(kind: str, subscription_id: object = None) -> dict[str, Any]:
-    """The notice that a kind's list changed; templates share that of resources. Rule: NOTE-05."""
+def notice(topic: str, subscription_id: object = None) -> dict[str, Any]:
+    """The notice that a kind's list changed (templates share that of resources), or that what the
+    resource of this URI contains did. Rule: NOTE-05, RES-01."""
     tag = None if subscription_id is None else {"_meta": {SUBSCRIPTION_ID: subscription_id}}
-    return notification(f"notifications/{CAPABILITY[kind]}/list_changed", tag)
+    if topic in CAPABILITY:
+        return notification(f"notifications/{CAPABILITY[topic]}/list_changed", tag)
+    return notification("notifications/resources/updated", {**(tag or {}), "uri": topic})
+
+
+def reaches(subscribed: str, uri: str) -> bool:
+    """Whether a subscription to the first URI is also one to the second. Rule: RES-05."""
+    return f"{uri}/".startswith(f"{subscribed.removesuffix('/')}/")
+
+
+def can_subscribe(capabilities: Message) -> bool:
+    """Whether the server sends updates of single resources. Rule: CAP-08."""
+    return (mapping(capabilities.get("resources")) or {}).get("subscribe") is True
 
 
 class Hints(Protocol):

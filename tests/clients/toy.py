@@ -50,6 +50,7 @@ class AbleToy(Toy):
     """The same with everything that is optional."""
 
     token = ""
+    uris: frozenset[str] = frozenset()
     clock_ms = 0
 
     async def call_planned(
@@ -62,6 +63,20 @@ class AbleToy(Toy):
     async def refresh(self, kind: str) -> Answer:
         name = f"{kind} for {self.token} at {self.clock_ms}"
         return {"items": [{"name": name, "description": ""}]}
+
+    async def read(self, uri: str) -> Answer:
+        return {"outcome": "result", "text": f"{uri}, of {sorted(self.uris)}"}
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Answer:
+        return {"outcome": "result", "text": f"{name} {dict(arguments)}"}
+
+    async def subscribe(self, uri: str) -> Answer:
+        self.uris = self.uris | {uri}
+        return {}
+
+    async def unsubscribe(self, uri: str) -> Answer:
+        self.uris = self.uris - {uri}
+        return {}
 
     async def credentials(self, token: str) -> Answer:
         self.token = token

@@ -116,13 +116,21 @@ async def test_optional_commands_reach_the_connection_or_are_unsupported() -> No
         "credentials": {"token": "t"},
         "advance": {"ms": 5},
         "refresh": {"kind": "tools"},
+        "subscribe": {"uri": "relist://r"},
+        "unsubscribe": {"uri": "relist://q"},
+        "read": {"uri": "relist://r"},
+        "get_prompt": {"name": "p", "arguments": {"x": "y"}},
     }
     async with Driver.start((*TOY, "able")) as driver:
-        assert {"refresh", "credentials", "advance", "planned"} <= set(driver.hello.ops)
+        assert {*optional, "planned"} <= set(driver.hello.ops)
         await driver.ask("connect", connect_fields())
-        for op, fields in optional.items():
-            said = await driver.ask(op, {"connection": "c1", **fields})
-        assert said == {"items": [{"name": "tools for t at 5", "description": ""}]}
+        said = {
+            op: await driver.ask(op, {"connection": "c1", **fields})
+            for op, fields in optional.items()
+        }
+        assert said["refresh"] == {"items": [{"name": "tools for t at 5", "description": ""}]}
+        assert said["read"]["text"] == "relist://r, of ['relist://r']"
+        assert said["get_prompt"]["text"] == "p {'x': 'y'}"
         outcomes = [
             (await driver.ask("call", {"connection": "c1", "name": "a", "planned": planned}))
             for planned in ({"name": "a", "description": "a@1"}, {"name": "a", "description": "x"})

@@ -115,5 +115,5 @@ async def test_a_client_that_gives_up_answers_with_errors() -> None:
         assert await driver.ask("connect", fields) == {}
         with pytest.raises(Exception, match="AttributeError"):
             await driver.ask("need", {"connection": "c", "kind": "tools"})
-        with pytest.raises(Exception, match="unknown op 'fly'"):
+        with pytest.raises(Exception, match="unknown op"):
             await driver.ask("fly", {"connection": "c"})

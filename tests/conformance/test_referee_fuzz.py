@@ -25,6 +25,8 @@ METHODS = (
     "prompts/get",
     "resources/list",
     "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
     "resources/templates/list",
     "logging/setLevel",
 )

@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from conformance.made import made_case, made_hello, made_result
+from relist_conformance.drivers.base import OPTIONAL
 from relist_conformance.errors import ConformanceError, DriverError
 from relist_conformance.runner import (
     Cell,
@@ -174,6 +175,10 @@ def test_exit_codes(words: list[Word], code: int, strict: int) -> None:
         ({"believe": {"kind": "resources"}}, "resources"),
         ({"refresh": {"kind": "tools"}}, "'refresh'"),
         ({"credentials": {"of": "bob"}}, "'credentials'"),
+        ({"read": {"uri": "relist://r"}}, "'read'"),
+        ({"get_prompt": {"prompt": "p"}}, "'get_prompt'"),
+        ({"subscribe": {"uri": "relist://r"}}, "'subscribe'"),
+        ({"unsubscribe": {"uri": "relist://r"}}, "'unsubscribe'"),
         ({"call": {"tool": "a", "planned": "a@1"}}, "'call' with what was planned"),
         ({"advance": {"ms": 5_001}}, "'advance', and nobody waits for 5001 ms"),
         ({"advance": {"ms": 5_000}}, None),
@@ -186,7 +191,7 @@ def test_a_case_that_needs_what_a_driver_lacks_is_untestable(
     one = cell(steps=[{"connect": {}}, {"need": {"kind": "tools", "as": "list"}}, step])
     told = untestable(one, made_hello())
     assert told == (None if lacks is None else f"the driver does not offer {lacks}")
-    able = ("refresh", "credentials", "planned", "advance")
+    able = (*OPTIONAL, "planned")
     kinds = ("tools", "prompts", "resources")
     assert untestable(one, made_hello(ops=able, kinds=kinds)) is None
     elsewhere = {**step, "when": {"transports": ["http"]}}

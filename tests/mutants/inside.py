@@ -13,8 +13,10 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from relist.policy import Policy
+from relist_conformance.drivers.base import perform
 from relist_conformance.drivers.reference import ReferenceConnection
 from relist_conformance.ends.memory import MemoryLink
+from relist_conformance.errors import DriverReplyError
 from relist_conformance.play import Played, play
 from relist_conformance.script import Case
 from relist_mcp import Catalogs, Http, Streams
@@ -74,32 +76,15 @@ class Inside(ReferenceConnection):
             case "connect":
                 await self._tasks.start(self._hold, fields)
                 return {}
-            case _:
-                await self._usable.wait()
-        match op:
-            case "need":
-                return await self.need(str(fields["kind"]))
-            case "believe":
-                return self.believe(str(fields["kind"]))
-            case "call":
-                return await self._called(fields)
-            case "idle":
-                return await self.idle()
-            case "refresh":
-                return await self.refresh(str(fields["kind"]))
-            case "credentials":
-                return await self.credentials(str(fields["token"]))
             case "stop":
                 self._scope.cancel()
+                return {}
             case _:
-                pass
-        return {}
-
-    async def _called(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        name, arguments = str(fields["name"]), fields["arguments"]
-        if planned := fields.get("planned"):
-            return await self.call_planned(name, arguments, planned)
-        return await self.call(name, arguments)
+                await self._usable.wait()
+        try:
+            return await perform(self, op, fields)
+        except Exception as error:
+            raise DriverReplyError(repr(error)) from error
 
     async def _hold(
         self,

@@ -18,7 +18,10 @@ CONTRACT = 1
 KINDS = ("tools", "prompts", "resources", "resource_templates")
 OPS = ("hello", "connect", "need", "believe", "call", "idle", "stop")
 """What each driver offers here. A hello names its own ``ops`` where it offers more."""
-OPTIONAL = ("refresh", "credentials", "advance")
+OPTIONAL = (
+    *("read", "get_prompt", "subscribe", "unsubscribe"),
+    *("refresh", "credentials", "advance"),
+)
 
 Answer = Mapping[str, Any]
 
@@ -79,17 +82,33 @@ class Connection(ABC):
         """Call a tool for a caller who saw it as ``planned`` says (optional: ``planned``)."""
         raise Refused("unknown field 'planned'", "unsupported")
 
+    async def read(self, uri: str) -> Answer:  # noqa: ARG002
+        """What the resource contains, as an application would be given it (optional)."""
+        raise unknown_op()
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Answer:  # noqa: ARG002
+        """The prompt rendered, as an application would be given it (optional)."""
+        raise unknown_op()
+
+    async def subscribe(self, uri: str) -> Answer:  # noqa: ARG002
+        """From now on hear when this resource changes (optional)."""
+        raise unknown_op()
+
+    async def unsubscribe(self, uri: str) -> Answer:  # noqa: ARG002
+        """Do not hear of it any more (optional)."""
+        raise unknown_op()
+
     async def refresh(self, kind: str) -> Answer:  # noqa: ARG002
         """The list as it is now, whatever the client holds (optional)."""
-        raise Refused("unknown op", "unsupported")
+        raise unknown_op()
 
     async def credentials(self, token: str) -> Answer:  # noqa: ARG002
         """From now on act for whom this bearer token stands (optional)."""
-        raise Refused("unknown op", "unsupported")
+        raise unknown_op()
 
     async def advance(self, ms: int) -> Answer:  # noqa: ARG002
         """Move the client's clock (optional)."""
-        raise Refused("unknown op", "unsupported")
+        raise unknown_op()
 
     async def idle(self) -> Answer:
         """True once nothing is under way; None (the default) where the client cannot know."""
@@ -115,6 +134,11 @@ class Refused(Exception):
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+
+
+def unknown_op() -> Refused:
+    """What is said to a command that a driver does not offer."""
+    return Refused("unknown op", "unsupported")
 
 
 class _Live:
@@ -190,7 +214,7 @@ class _Host:
             case op if op in (*OPS, *OPTIONAL):
                 return await self._on_connection(command)
             case _:
-                raise Refused("unknown op", "unsupported")
+                raise unknown_op()
 
     async def _connect(self, command: Mapping[str, Any]) -> Answer:
         target = command["target"]
@@ -231,29 +255,45 @@ class _Host:
             try:
                 if command["op"] != "believe":
                     await live.usable.wait()
-                return await _ask(live.connection, command)
+                return await perform(live.connection, command["op"], command)
             finally:
                 live.waiting.discard(scope)
         raise Refused("the connection was stopped", "stopped")
 
 
-async def _ask(connection: Connection, command: Mapping[str, Any]) -> Answer:
-    match command["op"]:
+async def perform(connection: Connection, op: str, fields: Mapping[str, Any]) -> Answer:
+    """Put one command to the connection that it is for. Raises ``Refused`` for an unknown one."""
+    match op:
         case "need":
-            return await connection.need(command["kind"])
+            return await connection.need(fields["kind"])
         case "believe":
-            return connection.believe(command["kind"])
-        case "call":
-            name = str(command["name"])
-            arguments: Mapping[str, Any] = command.get("arguments") or {}
-            if planned := command.get("planned"):
-                return await connection.call_planned(name, arguments, planned)
-            return await connection.call(name, arguments)
+            return connection.believe(fields["kind"])
         case "refresh":
-            return await connection.refresh(command["kind"])
-        case "credentials":
-            return await connection.credentials(command["token"])
-        case "advance":
-            return await connection.advance(command["ms"])
-        case _:
+            return await connection.refresh(fields["kind"])
+        case "idle":
             return await connection.idle()
+        case "credentials":
+            return await connection.credentials(fields["token"])
+        case "advance":
+            return await connection.advance(fields["ms"])
+        case _:
+            return await _use(connection, op, fields)
+
+
+async def _use(connection: Connection, op: str, fields: Mapping[str, Any]) -> Answer:
+    arguments: Mapping[str, Any] = fields.get("arguments") or {}
+    match op:
+        case "call" if planned := fields.get("planned"):
+            return await connection.call_planned(str(fields["name"]), arguments, planned)
+        case "call":
+            return await connection.call(str(fields["name"]), arguments)
+        case "get_prompt":
+            return await connection.get_prompt(str(fields["name"]), arguments)
+        case "read":
+            return await connection.read(str(fields["uri"]))
+        case "subscribe":
+            return await connection.subscribe(str(fields["uri"]))
+        case "unsubscribe":
+            return await connection.unsubscribe(str(fields["uri"]))
+        case _:
+            raise unknown_op()

@@ -2,18 +2,20 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import anyio
 from mcp import MCPError
+from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 from relist import __version__
 from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.values import Item, Kind, LinkPhase
-from relist_conformance.drivers.base import OPS, Answer, Connection, Target, run_driver
+from relist_conformance.drivers.base import OPS, OPTIONAL, Answer, Connection, Target, run_driver
 from relist_mcp import CallRefused, Catalogs, Credentials, Http, NotConnected, Stdio
+from relist_mcp.refusals import InvalidResult, Rejected
 
 NEED_LIMIT_S = 20.0
 _STATES = {
@@ -52,31 +54,46 @@ class ReferenceConnection(Connection):
         return _answer(self._open().read(Kind(kind)))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool, past the gate: the suite calls while it holds lists back.
+        """Call a tool: through the gate where the list is good and has it, else past the gate.
 
-        Else such a call could not be a fence. Where the gate stands is for its own tests.
+        The suite calls while it holds lists back, where the gate would wait: such a call could not
+        be a fence. Calls that are to be withheld come to ``call_planned``.
         """
+        reading = self._open().read(Kind.TOOLS)
+        items = () if reading.snapshot is None else reading.snapshot.items
+        if reading.hit is Hit.HIT and any(item.key == name for item in items):
+            return await _outcome(self._open().call_tool(name, arguments))
+        return await _outcome(self._call_ungated(name, arguments))
+
+    async def _call_ungated(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         params = {"name": name, "arguments": dict(arguments)}
-        try:
-            result = await self._open().request("tools/call", params, name=name)
-        except NotConnected as error:
-            return {"outcome": "refused", "detail": str(error)}
-        except MCPError as error:
-            return {"outcome": "error", "detail": str(error)}
-        return {"outcome": "error" if result.get("isError") else "result"}
+        raw = await self._open().request("tools/call", params, name=name)
+        return CallToolResult.model_construct(is_error=bool(raw.get("isError")))
 
     async def call_planned(
         self, name: str, arguments: Mapping[str, Any], planned: Mapping[str, Any]
     ) -> Answer:
         """Call a tool through the gate, as planned on the newest list that showed it so."""
         generation = self._shown.get((name, planned.get("description")), 0)
-        try:
-            result = await self._open().call_tool(name, arguments, planned=generation or None)
-        except (CallRefused, NotConnected) as error:
-            return {"outcome": "refused", "detail": type(error).__name__}
-        except MCPError as error:
-            return {"outcome": "error", "detail": str(error)}
-        return {"outcome": "error" if result.is_error else "result"}
+        return await _outcome(self._open().call_tool(name, arguments, planned=generation or None))
+
+    async def read(self, uri: str) -> Answer:
+        """What the resource contains, from memory where that is fresh."""
+        return await _outcome(self._open().read_resource(uri))
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Answer:
+        """The prompt rendered, if it is still there."""
+        return await _outcome(self._open().get_prompt(name, arguments))
+
+    async def subscribe(self, uri: str) -> Answer:
+        """Hear of updates; contents that are kept are doubted by them."""
+        self._open().subscribe(uri)
+        return {}
+
+    async def unsubscribe(self, uri: str) -> Answer:
+        """Hear of them no more."""
+        self._open().unsubscribe(uri)
+        return {}
 
     async def refresh(self, kind: str) -> Answer:
         """The list as of a walk begun after this command."""
@@ -108,6 +125,29 @@ class ReferenceConnection(Connection):
         return self._catalogs
 
 
+async def _outcome(use: Awaitable[CallToolResult | ReadResourceResult | GetPromptResult]) -> Answer:
+    """How the use of a tool, resource or prompt ended, and the text that it gave."""
+    try:
+        result = await use
+    except Rejected as error:
+        return {"outcome": "error", "detail": str(error)}
+    except (CallRefused, InvalidResult, NotConnected) as error:
+        return {"outcome": "refused", "detail": type(error).__name__}
+    except MCPError as error:
+        return {"outcome": "error", "detail": str(error)}
+    match result:
+        case CallToolResult():
+            return {"outcome": "error" if result.is_error else "result"}
+        case ReadResourceResult():
+            return {"outcome": "result", "text": _text(result.contents)}
+        case GetPromptResult():
+            return {"outcome": "result", "text": _text(m.content for m in result.messages)}
+
+
+def _text(parts: Iterable[object]) -> str:
+    return "".join(str(getattr(part, "text", "")) for part in parts)
+
+
 def _server(target: Target) -> Stdio | Http:
     if target.command is None:
         return Http(target.url or "")
@@ -134,7 +174,7 @@ def _listed(item: Item) -> dict[str, str]:
 
 def main() -> None:
     """Run the driver."""
-    offered = (*OPS, "refresh", "credentials", "planned")
+    offered = (*OPS, *(op for op in OPTIONAL if op != "advance"), "planned")
     run_driver({"name": "relist", "version": __version__, "ops": offered}, ReferenceConnection)
 
 

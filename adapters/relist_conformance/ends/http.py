@@ -19,7 +19,7 @@ from starlette.types import Send as SendPart
 
 from relist_conformance import wire
 from relist_conformance.ends import ChannelOutput, Closed, Hear, Opened, Received
-from relist_conformance.outputs import SSE, ChannelKind, Finish, Send, Status
+from relist_conformance.outputs import SSE, URL, ChannelKind, Finish, Send, Status
 
 _KINDS: Mapping[str, ChannelKind] = {"POST": "post", "GET": "get", "DELETE": "delete"}
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -65,7 +65,8 @@ class HttpEnd:
         outgoing, queue = anyio.create_memory_object_stream[ChannelOutput](inf)
         self._outgoing[channel] = outgoing
         with queue:
-            await self._hear(Opened(channel, kind, dict(request.headers.items())))
+            told = {**request.headers, URL: self._url}
+            await self._hear(Opened(channel, kind, told))
             if kind == "post":
                 await self._hear(Received(channel, wire.parse(body)))
             async with anyio.create_task_group() as tasks:

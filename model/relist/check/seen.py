@@ -122,8 +122,10 @@ def said(
 
 
 def labels(answer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """The items of a *need* or *believe* answer as ``name@version``; None for no list at all."""
-    items = (answer or {}).get("items")
+    """What was offered, as ``name@version``: items, or the one text that was read; or None."""
+    text, items = ((answer or {}).get(key) for key in ("text", "items"))
+    if isinstance(text, str):
+        return (text,)
     return None if items is None else tuple(_label(item) for item in items)
 
 
