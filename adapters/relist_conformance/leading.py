@@ -30,7 +30,10 @@ class Ended(Exception):
 
 
 class Lead:
-    """Puts commands to the driver of one connection; ``patience_ms`` bounds each wait."""
+    """Puts commands to the driver, for one connection at a time; ``patience_ms`` bounds each wait.
+
+    ``connections`` are the names that the driver was given, in order.
+    """
 
     def __init__(
         self, recorder: Recorder, outputs: list[Output], token: str, patience_ms: int
@@ -39,7 +42,8 @@ class Lead:
         self.replies: dict[int, Reply] = {}
         self._recorder = recorder
         self._outputs = outputs
-        self._token = token
+        self._token = self._connection = token
+        self.connections: tuple[str, ...] = ()
         self._asked: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def until(self, met: Callable[[], bool], limit_ms: int | None = None) -> Until:
@@ -47,13 +51,19 @@ class Lead:
         limit_ms = self.patience_ms if limit_ms is None else limit_ms
         return Until(met, self._recorder.now_ms + limit_ms)
 
+    def turn(self, name: str) -> None:
+        """What follows is about this connection; ``""`` is the only one of most runs."""
+        self._connection = f"{self._token}-{name}" if name else self._token
+        if self._connection not in self.connections:
+            self.connections += (self._connection,)
+
     def ask(self, op: str, as_: str | None = None, /, **fields: Any) -> int:
         """Put a command; its answer will be known by the number given back."""
         ask_id = len(self._asked) + 1
         told: dict[str, Any] = {"op": op, "as": as_} | fields
         self._asked[ask_id] = op, told
         self._recorder.add("ask", ask=ask_id, **told)
-        self._outputs.append(Ask(ask_id, op, {"connection": self._token, **fields}))
+        self._outputs.append(Ask(ask_id, op, {"connection": self._connection, **fields}))
         return ask_id
 
     def answered(self, ask_id: int, reply: Reply) -> None:

@@ -60,6 +60,7 @@ class _Names:
 
     answers: set[str | None] = attrs.field(factory=set[str | None])
     marks: set[str | None] = attrs.field(factory=set[str | None])
+    connections: set[str] = attrs.field(factory=set[str])
     holds: set[str | None] = attrs.field(factory=set[str | None])
 
     def take(self, where: str, step: s.Step) -> Iterator[Mistake]:
@@ -72,6 +73,10 @@ class _Names:
             case s.Await() | s.Excuse():
                 if step.since is not None and step.since not in self.marks:
                     yield f"{where}/*/since", step.since, "is no earlier mark"
+            case s.Connect():
+                self.connections.add(step.name)
+            case s.Turn() if step.to not in self.connections:
+                yield f"{where}/turn/to", step.to, "is no earlier connection"
             case s.Mark():
                 self.marks.add(step.name)
             case s.Answer():

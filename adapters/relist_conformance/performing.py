@@ -31,6 +31,8 @@ class Performer:
         self._lead = lead
         self._recorder = recorder
         self._ops = ops
+        self._principals: dict[str, str] = {}
+        self._turn = ""
 
     def perform_all(self, revision: str, transport: str) -> Flow:
         """All steps that apply, in order."""
@@ -53,9 +55,19 @@ class Performer:
 
     @_perform.register
     def _(self, step: s.Connect, revision: str) -> None:
+        self._take_turn(step.name)
         limit = step.request_timeout_ms
         more = {} if limit is None else {"request_timeout_ms": limit}
         self._lead.ask("connect", revision=revision, **more)
+
+    @_perform.register
+    def _(self, step: s.Turn, _: str) -> None:
+        self._take_turn(step.to)
+
+    def _take_turn(self, name: str) -> None:
+        self._turn = name
+        self._lead.turn(name)
+        self._server.principal = self._principals.get(name, "")
 
     @_perform.register
     def _(self, step: s.Need, _: str) -> Flow:
@@ -119,7 +131,7 @@ class Performer:
 
     @_perform.register
     def _(self, step: s.Credentials, _: str) -> Flow:
-        self._server.principal = step.principal
+        self._server.principal = self._principals[self._turn] = step.principal
         yield from self._lead.asking("credentials", token=token_of(step.principal))
 
     @_perform.register

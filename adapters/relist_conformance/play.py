@@ -174,7 +174,8 @@ async def play(
             await host.finished.wait()
             # The server goes on while the client says goodbye, so that it need not wait long.
             with anyio.move_on_after(_STOP_PATIENCE_S):
-                await host.ask_safely("stop", {"connection": token})
+                for connection in referee.connections:
+                    await host.ask_safely("stop", {"connection": connection})
             tasks.cancel_scope.cancel()
     return _judged(host, case, revision)
 

@@ -25,9 +25,10 @@ FLOOD = "the client floods the run"
 class Referee:
     """One run of one case: plays the server and leads the driver.
 
-    ``patience_ms`` bounds each wait. ``token`` names the connection to the driver and begins the
-    session ids; it must not repeat among runs that share an endpoint. ``ops`` are the commands that
-    the driver offers: what it need not offer is done another way where there is one.
+    ``patience_ms`` bounds each wait. ``token`` names the connection to the driver (of several, it
+    begins the names) and begins the session ids; it must not repeat among runs that share an
+    endpoint. ``ops`` are the commands that the driver offers: what it need not offer is done
+    another way where there is one.
     """
 
     def __init__(
@@ -51,6 +52,11 @@ class Referee:
         performer = Performer(case, self._server, self._lead, self._recorder, ops)
         self._script = performer.perform_all(revision, transport)
         self._waits: Until | None = None
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The names of the connections that the driver was told to begin."""
+        return self._lead.connections
 
     @property
     def history(self) -> tuple[Event, ...]:

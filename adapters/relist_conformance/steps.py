@@ -49,9 +49,20 @@ class Step:
 
 @frozen(kw_only=True)
 class Connect(Step):
-    """Have the driver start the client on the referee. The step does not wait for it."""
+    """Have the driver start the client on the referee. The step does not wait for it.
+
+    One of several connections has a ``name``; what follows is about it.
+    """
 
     request_timeout_ms: int | None = None
+    name: str = ""
+
+
+@frozen(kw_only=True)
+class Turn(Step):
+    """What follows is about that connection."""
+
+    to: str
 
 
 @frozen(kw_only=True)
@@ -350,6 +361,7 @@ class Cut(Step):
 
 STEPS: Mapping[str, type[Step]] = {
     "connect": Connect,
+    "turn": Turn,
     "need": Need,
     "believe": Believe,
     "refresh": Refresh,

@@ -153,6 +153,8 @@ HOLD = {"answer": {"request": {"method": "tools/list"}, "hold": "one"}}
             "'closed' needs transports: .http.",
         ),
         ({"steps": [{"excuse": {"request": {}, "why": "w", "since": "x"}}]}, "no earlier mark"),
+        ({"steps": [{"turn": {"to": "x"}}]}, "'x' is no earlier connection"),
+        ({"steps": [{"notify": {}}]}, "field 'steps/0/notify'"),
         ({"anomaly": "bad luck"}, "field 'anomaly': '\"bad luck\"'"),
         ({"expect": [{"outcome": {"of": "x", "one_of": ["error"]}}]}, "'x' is no answer"),
         ({"expect": [{"order": {"first": {}, "then": {}, "before": "x"}}]}, "'x' is no mark"),

@@ -96,8 +96,8 @@ def test_details_are_part_of_the_item_and_know_the_url_of_the_server() -> None:
     told = {**mirrored("tools/list"), ":url": "http://here/mcp"}
     bench.referee.channel_opened("c9", "post", {k.replace("_", "-"): told[k] for k in told}, 0)
     for one, url in ((channel, ""), ("c9", "http://here/mcp")):
-        status = bench.said(one, modern("tools/list"))[0]
-        a, b = status.body["result"]["tools"]  # type: ignore[union-attr,index,call-overload]
+        status: Any = bench.said(one, modern("tools/list"))[0]
+        a, b = status.body["result"]["tools"]
         assert a["inputSchema"]["$ref"] == f"{url}#/x"
         assert (a["description"], b["inputSchema"]) == ("a@1", {"type": "object"})
 
@@ -178,6 +178,30 @@ def test_what_is_read_and_watched_is_put_to_the_driver() -> None:
     ]
     assert bench.asks()[2].fields["arguments"] == {"x": "y"}
     assert bench.asks()[4].fields["uri"] == R
+
+
+def test_two_connections_have_their_turns_and_each_its_principal() -> None:
+    steps = [
+        {"connect": {"as": "one"}},
+        {"credentials": {"of": "alice"}},
+        {"connect": {"as": "two"}},
+        {"need": {"kind": "tools"}},
+        {"turn": {"to": "one"}},
+        {"need": {"kind": "tools"}},
+    ]
+    bench = Bench(*steps, NEVER)
+    bench.answer(1, {})
+    principals = []
+    for number in (2, 3, 4):
+        bench.answer(number, {"items": None})
+        bench.opened()
+        told = bench.referee.history[-1].data
+        principals.append(told.get("principal"))
+    assert principals == [None, None, "alice"]
+    assert [ask.fields["connection"] for ask in bench.asks()] == [
+        *("c-one", "c-one", "c-two", "c-two", "c-one")
+    ]
+    assert bench.referee.connections == ("c-one", "c-two")
 
 
 def test_a_read_is_repeated_until_it_gives_the_text() -> None:

@@ -103,13 +103,28 @@ class Inside(ReferenceConnection):
                 await anyio.sleep_forever()
 
 
+class Insides:
+    """The connections of a play by name."""
+
+    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
+        self._tasks = tasks
+        self._named: dict[object, Inside] = {}
+
+    async def ask(self, op: str, fields: Mapping[str, object]) -> Mapping[str, Any]:
+        """Answer one command of the driver contract."""
+        name = fields["connection"]
+        if name not in self._named:
+            self._named[name] = Inside(self._tasks)
+        return await self._named[name].ask(op, fields)
+
+
 def _streams(link: MemoryLink) -> Streams:
     return Streams(lambda: _transport(link))
 
 
 async def _judge(case: Case, revision: str, transport: str) -> Played:
     async with anyio.create_task_group() as tasks:
-        played = await play(case, revision, transport, Inside(tasks))
+        played = await play(case, revision, transport, Insides(tasks))
         tasks.cancel_scope.cancel()
     return played
 
