@@ -78,7 +78,10 @@ class Performer:
             yield from self._lead.asking("need", step.name, kind=step.kind)
             return
         ask = partial(self._lead.ask, "need", step.name, kind=step.kind)
-        yield from self._asking_until(step.until, step.tries, ask)
+        given = yield from self._asking_until(step.until, step.tries, ask)
+        if not given and step.otherwise != "continue":
+            reason = step.why or f"the client was not given {', '.join(step.until) or 'no item'}"
+            raise Ended(Outcome(step.otherwise, reason))
 
     @_perform.register
     def _(self, step: s.Read, _: str) -> Flow:
@@ -90,7 +93,9 @@ class Performer:
         if step.wait:
             yield self._lead.until(self._lead.replied(ask_id))
 
-    def _asking_until(self, until: tuple[str, ...], tries: int, ask: Callable[[], int]) -> Flow:
+    def _asking_until(
+        self, until: tuple[str, ...], tries: int, ask: Callable[[], int]
+    ) -> TrueIfMet:
         """Ask again, with growing pauses, until the answer holds exactly this."""
         wanted = Counter(until)
         give_up_ms = self._recorder.now_ms + 2 * self._lead.patience_ms
@@ -100,12 +105,13 @@ class Performer:
             yield from self._pinging(_PING_PATIENCE_MS)
             ask_id = ask()
             if not (yield self._lead.until(self._lead.replied(ask_id))):
-                return
+                return False
             said = labels(self._lead.replies[ask_id].ok)
             if said is not None and Counter(said) == wanted:
-                return
+                return True
             if self._recorder.now_ms >= give_up_ms:
-                return
+                return False
+        return False
 
     @_perform.register
     def _(self, step: s.Believe | s.Refresh, _: str) -> Flow:

@@ -67,13 +67,18 @@ class Turn(Step):
 
 @frozen(kw_only=True)
 class Need(Step):
-    """The application needs a list: once, or again until the answer is exactly ``until``."""
+    """The application needs a list: once, or again until the answer is exactly ``until``.
+
+    ``otherwise`` says how the run ends where that does not come.
+    """
 
     kind: str
     name: str | None = None
     until: tuple[str, ...] | None = None
     tries: int = 7
     wait: bool = True
+    otherwise: Else = "continue"
+    why: str | None = None
 
 
 @frozen(kw_only=True)

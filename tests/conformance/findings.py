@@ -29,6 +29,8 @@ _ANY_RESULT_TYPE = {
     "malformed:unknown-result-type": "fail fail",
 }
 
+_NO_GATE = {"call:arguments-are-checked": EVERYWHERE, "prompt:vanished": EVERYWHERE}
+
 FINDINGS = {
     "sdk_v2.mjs": {
         **_SUBSCRIPTIONS_END_UNNOTICED,
@@ -42,6 +44,8 @@ FINDINGS = {
     "sdk_v1.mjs": _OLD_LOOP,
     "mcp1_client": {**_OLD_LOOP, "cancel:by-notification": "warn -"},
     "mcp_client": {
+        **_NO_GATE,
+        "resource:subscribe-undeclared": "fail fail",
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_TAGS_ARE_NOT_READ,
         **_NEVER_RECONNECTS,
@@ -50,6 +54,9 @@ FINDINGS = {
         "paging:repeated-item": EVERYWHERE,
     },
     "fastmcp_client": {
+        "call:arguments-are-checked": "warn n/a warn n/a",
+        "call:header-mismatch": "warn",
+        "prompt:vanished": "warn n/a warn n/a",
         **_NEVER_RECONNECTS,
         "cache:input-required-list": "warn warn",
         "capability:undeclared": "fail warn fail warn",
@@ -58,6 +65,7 @@ FINDINGS = {
         "reconnect:lists-again": "warn n/a warn n/a",
     },
     "naive": {
+        "call:arguments-are-checked": EVERYWHERE,
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_NEVER_RECONNECTS,
         **_ANY_RESULT_TYPE,

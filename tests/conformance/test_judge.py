@@ -19,7 +19,7 @@ from relist.check.expect import (
     Severity,
 )
 from relist.check.history import Event, EventKind, RequestMatch
-from relist.check.judge import LAG_MAX_MS, Verdict, judge, loud_beliefs
+from relist.check.judge import LAG_MAX_MS, Verdict, judge, labels, loud_beliefs
 
 REVISION = "2026-07-28"
 COMMON: dict[str, Any] = {
@@ -483,3 +483,8 @@ def test_what_a_client_did_it_did_however_late_the_harness_was() -> None:
     assert made.held_against(NEVER, lag_ms=late).word == "fail"
     assert Made().offered("a@3").held_against(EVERY, lag_ms=late).word == "fail"
     assert Made().asked().fence().held_against(REQUESTED, lag_ms=late).word == "pass"
+
+
+def test_a_text_that_was_read_is_offered_like_a_list_of_one() -> None:
+    assert labels({"outcome": "result", "text": "r@1"}) == ("r@1",)
+    assert labels({"outcome": "error"}) is None

@@ -180,6 +180,17 @@ def test_what_is_read_and_watched_is_put_to_the_driver() -> None:
     assert bench.asks()[4].fields["uri"] == R
 
 
+def test_who_is_not_given_the_list_in_time_can_be_left_alone() -> None:
+    step = {"kind": "tools", "until": ["a@2"], "tries": 2, "else": "not_applicable"}
+    for why in ({}, {"why": "it lists no more"}):
+        bench = Bench({"need": {**step, **why}}, must_speak=True)
+        bench.answer(1, {"items": []})
+        bench.later(50)
+        bench.answer(2, {"items": []})
+        reason = why.get("why", "the client was not given a@2")
+        assert bench.outcome == f"not_applicable: {reason}"
+
+
 def test_two_connections_have_their_turns_and_each_its_principal() -> None:
     steps = [
         {"connect": {"as": "one"}},

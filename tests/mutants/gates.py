@@ -27,7 +27,7 @@ from relist.values import (
     Phase,
     Walk,
 )
-from relist_conformance.drivers import reference
+from relist_conformance.drivers import reference, snapshots
 from relist_conformance.drivers.base import Answer
 from relist_conformance.drivers.reference import ReferenceConnection
 
@@ -75,7 +75,7 @@ def undeclared_is_empty(patch: Patch) -> None:
 
         return answer
 
-    patch.setattr(reference, "_answer", told(reference._answer))
+    patch.setattr(reference, "told", told(snapshots.told))
 
 
 def goes_and_looks(patch: Patch) -> None:
@@ -165,7 +165,7 @@ def prompts_forget_to_walk_again(patch: Patch) -> None:
 
 
 def _calls_fresh(patch: Patch, hit: Hit) -> None:
-    patch.setitem(reference._STATES, hit, "fresh")
+    patch.setitem(snapshots._STATES, hit, "fresh")
 
 
 def doubted_is_fresh(patch: Patch) -> None:
@@ -175,13 +175,13 @@ def doubted_is_fresh(patch: Patch) -> None:
 
 def disconnected_is_fresh(patch: Patch) -> None:
     """Calls a list fresh that it cannot renew for want of a connection."""
-    told = reference._answer
+    told = snapshots.told
 
     def answer(reading: Reading) -> Answer:
         lost = reading.doubt is Doubt.DISCONNECTED
         return {**told(reading), "state": "fresh"} if lost else told(reading)
 
-    patch.setattr(reference, "_answer", answer)
+    patch.setattr(reference, "told", answer)
 
 
 # --- lifetimes ---

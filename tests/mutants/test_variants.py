@@ -41,6 +41,13 @@ CHOICES: Mapping[type[Told], tuple[str, ...]] = {
 }
 """How the reasons begin for which a case need not be applicable to a client."""
 
+NOT_OFFERED = [f"the driver does not offer '{op}'" for op in ("read", "get_prompt", "subscribe")]
+"""They keep lists, and neither read resources nor have prompts rendered."""
+
+HANDED_ON = ("call:arguments-are-checked", "call:header-mismatch", "call:result-is-checked")
+"""They make calls as they are told and give results as they come: what the texts only advise
+against (SHOULD, or the seed) is found, and true."""
+
 CLIENTS = pytest.mark.parametrize("client", CHOICES, ids=lambda client: client.__name__)
 
 
@@ -65,11 +72,14 @@ def judged(case: Case, revision: str, client: type[Told]) -> Played:
 @pytest.mark.parametrize(("case", "revision"), CELLS.values(), ids=CELLS)
 def test_no_case_blames_it(case: Case, revision: str, client: type[Told]) -> None:
     played = judged(case, revision, client)
-    if played.outcome.word == "not_applicable":
+    if played.outcome.word == "untestable":
+        assert played.outcome.reason in NOT_OFFERED
+    elif played.outcome.word == "not_applicable":
         assert played.outcome.reason.startswith(CHOICES[client])
     else:
         assert played.verdict is not None, played.outcome
-        assert played.verdict.word == "pass", played.verdict
+        allowed = ("pass", "warn") if case.id in HANDED_ON else ("pass",)
+        assert played.verdict.word in allowed, played.verdict
 
 
 @CLIENTS

@@ -120,6 +120,11 @@ def listed(items: Iterable[Any]) -> list[dict[str, str]]:
     return [{"name": item.name, "description": item.description or ""} for item in items]
 
 
+def texts(parts: Iterable[object]) -> str:
+    """The contract's text for the contents of a resource, or those of a prompt's messages."""
+    return "".join(str(getattr(part, "text", "")) for part in parts)
+
+
 def run_driver(hello: Mapping[str, Any], connection: Callable[[Target], Connection]) -> None:
     """Serve the contract on stdin and stdout until stdin closes.
 

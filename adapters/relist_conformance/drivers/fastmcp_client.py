@@ -16,7 +16,15 @@ from fastmcp.client.transports import ClientTransport, StdioTransport, Streamabl
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 
-from relist_conformance.drivers.base import Answer, Connection, Target, listed, run_driver
+from relist_conformance.drivers.base import (
+    OPS,
+    Answer,
+    Connection,
+    Target,
+    listed,
+    run_driver,
+    texts,
+)
 
 
 class FastMCPConnection(Connection):
@@ -60,6 +68,22 @@ class FastMCPConnection(Connection):
             return {"outcome": "error", "detail": str(error)}
         return {"outcome": "result"}
 
+    async def read(self, uri: str) -> Answer:
+        """Read a resource."""
+        try:
+            contents = await self._client.read_resource(uri)
+        except (MCPError, RuntimeError) as error:
+            return {"outcome": "error", "detail": str(error)}
+        return {"outcome": "result", "text": texts(contents)}
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Answer:
+        """Have a prompt rendered."""
+        try:
+            result = await self._client.get_prompt(name, dict(arguments))
+        except (MCPError, RuntimeError) as error:
+            return {"outcome": "error", "detail": str(error)}
+        return {"outcome": "result", "text": texts(one.content for one in result.messages)}
+
 
 def _transport(target: Target) -> ClientTransport:
     if target.command is None:
@@ -70,7 +94,8 @@ def _transport(target: Target) -> ClientTransport:
 
 def main() -> None:
     """Run the driver."""
-    run_driver({"name": "fastmcp.Client", "version": version("fastmcp")}, FastMCPConnection)
+    hello = {"name": "fastmcp.Client", "version": version("fastmcp")}
+    run_driver({**hello, "ops": (*OPS, "read", "get_prompt")}, FastMCPConnection)
 
 
 if __name__ == "__main__":

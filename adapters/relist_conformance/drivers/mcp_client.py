@@ -16,7 +16,15 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from relist_conformance.drivers.base import Answer, Connection, Target, listed, run_driver
+from relist_conformance.drivers.base import (
+    OPS,
+    Answer,
+    Connection,
+    Target,
+    listed,
+    run_driver,
+)
+from relist_conformance.drivers.results import Result, outcome_of
 
 
 class McpConnection(Connection):
@@ -25,38 +33,40 @@ class McpConnection(Connection):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._client = Client(_server(target), read_timeout_seconds=target.request_timeout_s)
+        self._streams: dict[str, anyio.CancelScope] = {}
 
     async def run(self, usable: Callable[[], None]) -> None:
         """Hold the client and its change stream open, as an application that lives long does."""
-        async with self._client, anyio.create_task_group() as tasks:
-            if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                tasks.start_soon(self._follow)
+        async with self._client, anyio.create_task_group() as self._tasks:
+            if self._is_modern():
+                self._tasks.start_soon(self._follow, "")
             usable()
             await anyio.sleep_forever()
 
-    async def _follow(self) -> None:
-        """Follow changes until the stream ends; the client itself forgets what it cached."""
-        try:
-            async with self._client.listen(
-                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            ) as changes:
-                async for _ in changes:
-                    pass
-        except (MCPError, SubscriptionLost, TimeoutError) as error:
-            print(f"change stream ended: {error!r}", file=sys.stderr)
+    def _is_modern(self) -> bool:
+        return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def _follow(self, uri: str) -> None:
+        """Follow changes of lists, or of one resource; the client itself forgets what it cached."""
+        lists = {f"{kind}_list_changed": not uri for kind in ("tools", "prompts", "resources")}
+        uris = [uri] if uri else []
+        with anyio.CancelScope() as self._streams[uri]:
+            try:
+                async with self._client.listen(**lists, resource_subscriptions=uris) as changes:
+                    async for _ in changes:
+                        pass
+            except (MCPError, SubscriptionLost, TimeoutError) as error:
+                print(f"change stream ended: {error!r}", file=sys.stderr)
 
     async def need(self, kind: str) -> Answer:
         """List now. An exception goes to the application, so it is reported as an error."""
-        match kind:
-            case "tools":
-                return {"items": await _walk(self._client.list_tools, "tools")}
-            case "prompts":
-                return {"items": await _walk(self._client.list_prompts, "prompts")}
-            case "resources":
-                return {"items": await _walk(self._client.list_resources, "resources")}
-            case _:
-                pages = self._client.list_resource_templates
-                return {"items": await _walk(pages, "resource_templates")}
+        pages: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "tools": self._client.list_tools,
+            "prompts": self._client.list_prompts,
+            "resources": self._client.list_resources,
+            "resource_templates": self._client.list_resource_templates,
+        }
+        return {"items": await _walk(pages[kind], kind)}
 
     def believe(self, kind: str) -> Answer:  # noqa: ARG002
         """Nothing: what the client caches is pages, and it does not show them."""
@@ -64,11 +74,35 @@ class McpConnection(Connection):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool."""
-        try:
-            result = await self._client.call_tool(name, dict(arguments))
-        except (MCPError, RuntimeError) as error:
-            return {"outcome": "error", "detail": str(error)}
-        return {"outcome": "error" if result.is_error else "result"}
+        return await _used(self._client.call_tool(name, dict(arguments)))
+
+    async def read(self, uri: str) -> Answer:
+        """Read a resource; the client keeps what it may."""
+        return await _used(self._client.read_resource(uri))
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Answer:
+        """Have a prompt rendered."""
+        return await _used(self._client.get_prompt(name, dict(arguments)))
+
+    async def subscribe(self, uri: str) -> Answer:
+        """In the way of the era: a request, or a stream of its own."""
+        if self._is_modern():
+            self._tasks.start_soon(self._follow, uri)
+        else:
+            await self._client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]
+        return {}
+
+    async def unsubscribe(self, uri: str) -> Answer:
+        """The same undone."""
+        if stream := self._streams.get(uri):
+            stream.cancel()
+        else:
+            await self._client.unsubscribe_resource(uri)  # pyright: ignore[reportDeprecated]
+        return {}
+
+
+def _used(use: Awaitable[Result]) -> Awaitable[Answer]:
+    return outcome_of(use, errors=(MCPError, RuntimeError))
 
 
 async def _walk(page_of: Callable[..., Awaitable[Any]], field: str) -> list[dict[str, str]]:
@@ -91,7 +125,8 @@ def _server(target: Target) -> StdioServerParameters | str:
 
 def main() -> None:
     """Run the driver."""
-    run_driver({"name": "mcp.Client", "version": version("mcp")}, McpConnection)
+    offered = (*OPS, "read", "get_prompt", "subscribe", "unsubscribe")
+    run_driver({"name": "mcp.Client", "version": version("mcp"), "ops": offered}, McpConnection)
 
 
 if __name__ == "__main__":

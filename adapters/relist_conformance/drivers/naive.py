@@ -125,7 +125,7 @@ class NaiveConnection(Connection):
         """Call the tool without looking at any list."""
         try:
             result = await self._client.call_tool(name, dict(arguments))
-        except MCPError as error:
+        except (MCPError, RuntimeError) as error:
             return {"outcome": "error", "detail": str(error)}
         return {"outcome": "error" if result.is_error else "result"}
 

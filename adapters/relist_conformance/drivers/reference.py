@@ -1,30 +1,30 @@
 """The reference client: Relist's own live catalogs, judged like any other client."""
 
-import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
-from mcp import MCPError
-from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
+from mcp_types import CallToolResult
 
 from relist import __version__
 from relist.machine import Hit, Reading
 from relist.policy import Policy
-from relist.values import Item, Kind, LinkPhase
-from relist_conformance.drivers.base import OPS, OPTIONAL, Answer, Connection, Target, run_driver
+from relist.values import Kind, LinkPhase
+from relist_conformance.drivers.base import (
+    OPS,
+    OPTIONAL,
+    Answer,
+    Connection,
+    Target,
+    run_driver,
+)
+from relist_conformance.drivers.results import Result, outcome_of
+from relist_conformance.drivers.snapshots import told
 from relist_mcp import CallRefused, Catalogs, Credentials, Http, NotConnected, Stdio
-from relist_mcp.refusals import InvalidResult, Rejected
+from relist_mcp.refusals import InvalidResult
 
 NEED_LIMIT_S = 20.0
-_STATES = {
-    Hit.HIT: "fresh",
-    Hit.EXPIRED: "stale",
-    Hit.DOUBTED: "stale",
-    Hit.MISS: "unknown",
-    Hit.UNSUPPORTED: "unsupported",
-}
 
 
 class ReferenceConnection(Connection):
@@ -51,21 +51,19 @@ class ReferenceConnection(Connection):
 
     def believe(self, kind: str) -> Answer:
         """The snapshot held, and how good it is."""
-        return _answer(self._open().read(Kind(kind)))
+        return told(self._open().read(Kind(kind)))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool: through the gate where the list is good and has it, else past the gate.
 
-        The suite calls while it holds lists back, where the gate would wait: such a call could not
-        be a fence. Calls that are to be withheld come to ``call_planned``.
+        The suite calls while it holds lists back: where the gate waits, a call would be no fence.
         """
         reading = self._open().read(Kind.TOOLS)
         items = () if reading.snapshot is None else reading.snapshot.items
-        if reading.hit is Hit.HIT and any(item.key == name for item in items):
-            return await _outcome(self._open().call_tool(name, arguments))
-        return await _outcome(self._call_ungated(name, arguments))
+        good = reading.hit is Hit.HIT and any(item.key == name for item in items)
+        return await _outcome((self._open().call_tool if good else self._ungated)(name, arguments))
 
-    async def _call_ungated(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    async def _ungated(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         params = {"name": name, "arguments": dict(arguments)}
         raw = await self._open().request("tools/call", params, name=name)
         return CallToolResult.model_construct(is_error=bool(raw.get("isError")))
@@ -113,7 +111,7 @@ class ReferenceConnection(Connection):
         return {"idle": True}
 
     def _told(self, kind: str, reading: Reading) -> Answer:
-        answer, snapshot = _answer(reading), reading.snapshot
+        answer, snapshot = told(reading), reading.snapshot
         if snapshot is not None and kind == Kind.TOOLS.value:
             for item in answer["items"]:
                 self._shown[item["name"], item["description"]] = snapshot.generation
@@ -125,27 +123,8 @@ class ReferenceConnection(Connection):
         return self._catalogs
 
 
-async def _outcome(use: Awaitable[CallToolResult | ReadResourceResult | GetPromptResult]) -> Answer:
-    """How the use of a tool, resource or prompt ended, and the text that it gave."""
-    try:
-        result = await use
-    except Rejected as error:
-        return {"outcome": "error", "detail": str(error)}
-    except (CallRefused, InvalidResult, NotConnected) as error:
-        return {"outcome": "refused", "detail": type(error).__name__}
-    except MCPError as error:
-        return {"outcome": "error", "detail": str(error)}
-    match result:
-        case CallToolResult():
-            return {"outcome": "error" if result.is_error else "result"}
-        case ReadResourceResult():
-            return {"outcome": "result", "text": _text(result.contents)}
-        case GetPromptResult():
-            return {"outcome": "result", "text": _text(m.content for m in result.messages)}
-
-
-def _text(parts: Iterable[object]) -> str:
-    return "".join(str(getattr(part, "text", "")) for part in parts)
+def _outcome(use: Awaitable[Result]) -> Awaitable[Answer]:
+    return outcome_of(use, (CallRefused, InvalidResult, NotConnected))
 
 
 def _server(target: Target) -> Stdio | Http:
@@ -156,20 +135,8 @@ def _server(target: Target) -> Stdio | Http:
 
 def _policy(target: Target) -> Policy:
     seed = os.urandom(16)
-    if target.request_timeout_ms is None:
-        return Policy(seed=seed)
-    return Policy(seed=seed, request_limit_ms=target.request_timeout_ms)
-
-
-def _answer(reading: Reading) -> Answer:
-    snapshot = reading.snapshot
-    items = None if snapshot is None else [_listed(item) for item in snapshot.items]
-    return {"items": items, "state": _STATES[reading.hit]}
-
-
-def _listed(item: Item) -> dict[str, str]:
-    entry = json.loads(item.canonical_json)
-    return {"name": entry.get("name", item.key), "description": entry.get("description") or ""}
+    limit_ms = target.request_timeout_ms
+    return Policy(seed=seed) if limit_ms is None else Policy(seed=seed, request_limit_ms=limit_ms)
 
 
 def main() -> None:
