@@ -70,14 +70,18 @@ class LegacyServer(Server):
 
     def ping(self) -> str | None:
         """Ping on the newest stream of the newest session."""
-        for session in reversed(self._sessions.values()):
-            if session.ready and session.streams:
-                ping_id = f"relist-ping-{len(self._recorder.events)}"
-                message = {"jsonrpc": "2.0", "id": ping_id, "method": "ping"}
-                wire.check_outgoing(message, self.revision)
-                self._write(session.streams[-1], message)
-                return ping_id
-        return None
+        stream = self._for_notices()
+        if stream is None:
+            return None
+        ping_id = f"relist-ping-{len(self._recorder.events)}"
+        message = {"jsonrpc": "2.0", "id": ping_id, "method": "ping"}
+        wire.check_outgoing(message, self.revision)
+        self._write(stream, message)
+        return ping_id
+
+    def _for_notices(self) -> Channel | None:
+        ready = [one for one in self._sessions.values() if one.ready and one.streams]
+        return ready[-1].streams[-1] if ready else None
 
     def cut(self, what: s.What) -> bool:
         """*connection*: end every channel and forget every session, as a crashed server does."""

@@ -78,6 +78,10 @@ class ModernServer(Server):
             wire.check_outgoing(message, self.revision)
             self._write(one.channel, message)
 
+    def _for_notices(self) -> Channel | None:
+        granted = [one.channel for one in self._subscriptions if one.granted is not None]
+        return granted[-1] if granted else None
+
     def ping(self) -> str | None:
         """The revision has no requests from the server."""
         return None

@@ -46,6 +46,8 @@ def _placed(where: str, step: s.Step, transports: tuple[str, ...]) -> Iterator[M
             )
         case s.Answer() if step.request.method in ("GET", "DELETE"):
             yield f"{where}/answer/request", step.request.method, _HTTP
+        case s.Send() if step.raw:
+            yield f"{where}/send/raw", "true", _HTTP
         case s.Cut() if step.what != "connection":
             yield f"{where}/cut/what", step.what, _HTTP
         case s.EndSubscriptions() if step.how == "closed":

@@ -28,12 +28,14 @@ class Status:
 class Send:
     """Send a message on a connection, or as an event of an open stream.
 
-    ``text`` takes the place of a message that the script wrote itself, and need not be JSON.
+    ``text`` takes the place of a message that the script wrote itself, and need not be JSON. It is
+    written on a stream as it stands, and not as an event, if it is ``bare``.
     """
 
     channel: str
     message: Mapping[str, Any]
     text: str | None = None
+    bare: bool = False
 
 
 @frozen

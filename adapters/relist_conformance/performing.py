@@ -278,6 +278,16 @@ class Performer:
             yield self._lead.until(_never, (step.times - 1) * step.every_ms)
 
     @_perform.register
+    def _(self, step: s.Send, _: str) -> None:
+        about = None
+        if step.to is not None:
+            about = next((r for r in reversed(self._server.accepted) if r.fits(step.to)), None)
+        if (about is None and step.to is not None) or not self._server.say(
+            step.text, about, raw=step.raw
+        ):
+            raise Ended(Outcome("not_applicable", "the client has no channel to write this on"))
+
+    @_perform.register
     def _(self, step: s.EndSubscriptions, _: str) -> None:
         if not self._server.end_subscriptions(step.how):
             raise Ended(Outcome("not_applicable", "the client has no such subscription"))

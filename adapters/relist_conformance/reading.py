@@ -5,6 +5,7 @@ from typing import Any
 
 from relist.check import expect as x
 from relist.check.history import LIST_METHODS, RequestMatch
+from relist_conformance import said
 from relist_conformance import steps as s
 
 Raw = Mapping[str, Any]
@@ -41,8 +42,9 @@ _NAMES = {"as": "name", "else": "otherwise"}
 
 def _plain(given: Raw) -> dict[str, Any]:
     fields: dict[str, Any] = {_NAMES.get(key, key): value for key, value in given.items()}
-    if "request" in fields:
-        fields["request"] = match_of(fields["request"])
+    for key in ("request", "to"):
+        if isinstance(fields.get(key), Mapping):
+            fields[key] = match_of(fields[key])
     if isinstance(fields.get("until"), list):
         fields["until"] = tuple(fields["until"])
     return fields
@@ -77,20 +79,20 @@ def _content(given: Raw) -> s.Content:
     return s.Content(**fields)
 
 
-def _page(raw: Raw) -> s.Page:
-    return s.Page(items=tuple(raw["items"]), next=raw.get("next"))
+def _page(raw: Raw) -> said.Page:
+    return said.Page(items=tuple(raw["items"]), next=raw.get("next"))
 
 
 _CONTENT: Mapping[str, Callable[[Any], Any]] = {
     "page": _page,
-    "error": lambda raw: s.Error(**raw),
-    "status": lambda raw: s.Status(**raw),
+    "error": lambda raw: said.Error(**raw),
+    "status": lambda raw: said.Status(**raw),
     "text": str,
     "grant": tuple,
     "set": dict,
     "drop": tuple,
     "add": tuple,
-    "fill": lambda raw: s.Fill(**raw),
+    "fill": lambda raw: said.Fill(**raw),
     "malformed": bool,
 }
 
@@ -161,6 +163,7 @@ def _answered(own: Raw, common: Raw) -> x.Expectation:
 _EXPECT: Mapping[str, Callable[[Raw, Raw], x.Expectation]] = {
     "requested": _requested,
     "cancelled": _cancelled,
+    "new_ids": lambda own, common: x.NewIds(request=match_of(own["request"]), **common),
     "answer": _answered,
     "full_walk": lambda own, common: x.FullWalk(**own, **common),
     "no_duplicates": lambda own, common: x.NoDuplicates(**own, **common),

@@ -35,8 +35,8 @@ class Channel:
 class Request:
     """What the client sent: the page of its list, if any, and the number of its event.
 
-    Notifications, and HTTP exchanges without a message (method ``GET`` or ``DELETE``), are among
-    them; they have no id.
+    Notifications, answers, and HTTP exchanges without a message (method ``GET`` or ``DELETE``), are
+    among them; only an answer has an id, that of our request.
     """
 
     channel: Channel
@@ -51,8 +51,8 @@ class Request:
 
     @property
     def method(self) -> str:
-        """The JSON-RPC method."""
-        return str(self.message["method"])
+        """The JSON-RPC method, empty for an answer to a request of ours."""
+        return str(self.message.get("method", ""))
 
     @property
     def params(self) -> Message:

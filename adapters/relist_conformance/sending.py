@@ -22,6 +22,25 @@ class Sender(ABC):
     def _dropped(self, channel: Channel) -> None:
         """Forget what hung on a channel that is gone."""
 
+    @abstractmethod
+    def _for_notices(self) -> Channel | None:
+        """The newest channel that carries notices."""
+
+    def say(self, text: str, about: Request | None, *, raw: bool) -> bool:
+        """Write a text as it stands, where ``about`` waits or else where notices go.
+
+        ``{id}`` in it is the id of ``about``. False where there is no such channel.
+        """
+        channel = None if about is None else about.channel
+        if channel is None or not (channel.is_open and (channel.is_pipe or channel.streaming)):
+            channel = self._for_notices()
+        if channel is None:
+            return False
+        told = text if about is None else text.replace("{id}", wire.encode_any(about.id))
+        self._recorder.add("out", channel.id, {"relist-text": told[:500]}, malformed=True)
+        self._outputs.append(Send(channel.id, {}, told, bare=raw))
+        return True
+
     def _out(
         self,
         request: Request,

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from relist.check.history import mapping
+from relist_conformance import said, wire
 from relist_conformance import steps as s
-from relist_conformance import wire
 from relist_conformance.catalog import KIND_OF_METHOD, Catalogs
 from relist_conformance.history import Recorder
 from relist_conformance.outputs import URL, ChannelKind, Output
@@ -54,7 +54,7 @@ class Server(Sender, ABC):
         self.pongs: set[object] = set()
         """The ids of our requests that were answered."""
         self.accepted: list[Request] = []
-        """All that was not refused at the door."""
+        """All that was not refused at the door, answers to our requests among it."""
 
     # --- what the host reports ---
 
@@ -91,6 +91,7 @@ class Server(Sender, ABC):
             self._requested(request)
         elif sort == "response":
             self.pongs.add(found["id"])
+            self.accepted.append(request)
             self._accept(channel)
         elif not self._ruled(request):
             self._notified(channel, found)
@@ -251,13 +252,15 @@ class Server(Sender, ABC):
         if content.page is not None and kind is not None:
             page = self._page(kind, content.page, request.channel)
             served = self._complete(request.method, page)
-        if isinstance(served, Granted) and content.grant is not None:
-            served = Granted({wire.FILTER_FIELD[kind]: True for kind in content.grant})
+        if isinstance(served, Granted):
+            if content.grant is not None:
+                served = Granted({wire.FILTER_FIELD[kind]: True for kind in content.grant})
+            served = Granted({**served.fields, **content.put})
         if not isinstance(served, Refusal | Granted):
             served = bent(served, kind, content)
         return Answer(request, served, headers, content.malformed, notify)
 
-    def _page(self, kind: str, page: s.Page, channel: Channel) -> wire.Message:
+    def _page(self, kind: str, page: said.Page, channel: Channel) -> wire.Message:
         items = [self._item(kind, label, channel) for label in page.items]
         if page.next is None:
             return {wire.RESULT_KEY[kind]: items}
@@ -378,7 +381,10 @@ def _bearer(headers: wire.Message) -> str:
     return told.removeprefix(_BEARER)[:40] if told.startswith(_BEARER) else ""
 
 
-_TOLD_HEADERS = ("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
+_TOLD_HEADERS = (
+    *("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"),
+    "last-event-id",
+)
 _TOLD_PARAMETERS = "mcp-param-"
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from relist_conformance import said, wire
 from relist_conformance import steps as s
-from relist_conformance import wire
 
 
 def bent(result: wire.Message, kind: str | None, content: s.Content) -> dict[str, Any]:
@@ -17,13 +17,13 @@ def bent(result: wire.Message, kind: str | None, content: s.Content) -> dict[str
     return made
 
 
-def _filling(kind: str | None, fill: s.Fill | None) -> list[dict[str, Any]]:
+def _filling(kind: str | None, fill: said.Fill | None) -> list[dict[str, Any]]:
     if fill is None or kind is None:
         return []
     return [_filler(kind, number, fill) for number in range(fill.items)]
 
 
-def _filler(kind: str, number: int, fill: s.Fill) -> dict[str, Any]:
+def _filler(kind: str, number: int, fill: said.Fill) -> dict[str, Any]:
     made = wire.item(kind, f"filler_{number}@1")
     made["title"] = "x" * fill.chars
     schema: dict[str, Any] = {"type": "object"}

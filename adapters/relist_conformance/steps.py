@@ -9,6 +9,7 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from relist.check.history import RequestMatch
+from relist_conformance.said import Error, Fill, Page, Status
 
 Else = Literal["inconclusive", "not_applicable", "continue"]
 LONGEST_WAIT_MS = 5_000
@@ -173,42 +174,6 @@ class Fence(Step):
 
 
 @frozen(kw_only=True)
-class Page:
-    """A page that takes the place of the served one. ``{n}`` in ``next`` counts the events."""
-
-    items: tuple[str, ...]
-    next: str | None = None
-
-
-@frozen(kw_only=True)
-class Status:
-    """An HTTP answer that carries no message of MCP."""
-
-    code: int
-    headers: Mapping[str, str] = field(factory=dict[str, str])
-    body: str = ""
-
-
-@frozen(kw_only=True)
-class Error:
-    """A JSON-RPC error; ``http`` is the status where HTTP carries it alone."""
-
-    code: int
-    message: str
-    data: object = None
-    http: int = 200
-
-
-@frozen(kw_only=True)
-class Fill:
-    """What is added to a list: so many items, each this long and with a schema this deep."""
-
-    items: int = 1
-    chars: int = 10
-    depth: int = 1
-
-
-@frozen(kw_only=True)
 class Content:
     """What an answer says. At most one of the first five takes the place of the well-behaved one;
     the others bend the result. ``malformed`` owns that it does not fit the revision."""
@@ -350,6 +315,18 @@ class Notify(Step):
 
 
 @frozen(kw_only=True)
+class Send(Step):
+    """Write a text as it stands: where the newest such request waits, else where notices go.
+
+    ``{id}`` in it is the id of that request. ``raw``: not as an event, but as lines of its stream.
+    """
+
+    text: str
+    to: RequestMatch | None = None
+    raw: bool = False
+
+
+@frozen(kw_only=True)
 class EndSubscriptions(Step):
     """End each subscription in one of the four ways."""
 
@@ -388,6 +365,7 @@ STEPS: Mapping[str, type[Step]] = {
     "mark": Mark,
     "change": Change,
     "notify": Notify,
+    "send": Send,
     "end_subscriptions": EndSubscriptions,
     "cut": Cut,
 }

@@ -220,10 +220,12 @@ async def test_an_answer_is_plain_json_or_a_stream() -> None:
         stream = await answer_to(
             heards,
             lambda c: Status(c, 200, {"content-type": SSE}),
+            lambda c: Send(c, {}, ": kept\n\n", bare=True),
             lambda c: Send(c, PONG),
             Finish,
         )
         assert stream.headers["content-type"] == SSE
+        assert stream.text.startswith(": kept\n\nevent: message\n")
         assert json.loads(stream.text.split("data: ")[1]) == PONG
         empty = await answer_to(heards, lambda c: Status(c, 405), method="GET")
         assert (empty.status_code, empty.content) == (405, b"")

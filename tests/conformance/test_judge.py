@@ -10,6 +10,7 @@ from relist.check.expect import (
     Expectation,
     FullWalk,
     NeverRequested,
+    NewIds,
     NoDuplicates,
     Opinion,
     Ordered,
@@ -368,6 +369,31 @@ def test_over_http_the_end_of_the_stream_cancels() -> None:
     assert word(made.add("close", "c"), cancelled) == "pass"
     made = Made().add("open", "c", channel_kind="post").asked()
     assert word(made.cancelled(1, "another"), cancelled) == "pass"
+
+
+def test_an_id_used_again_is_seen_with_its_type() -> None:
+    ids = NewIds(request=LIST, **COMMON)
+    told = {"method": "tools/list"}
+    assert word(Made().asked().asked(), ids) == "pass"
+    assert (
+        word(Made().add("in", "c", {"id": 1, **told}).add("in", "c", {"id": "1", **told}), ids)
+        == "pass"
+    )
+    assert (
+        word(Made().add("in", "c", {"id": 1, **told}).add("in", "d", {"id": 1, **told}), ids)
+        == "fail"
+    )
+    other = {"id": 1, "method": "ping"}
+    assert word(Made().add("in", "c", {"id": 1, **told}).add("in", "c", other), ids) == "pass"
+
+
+def test_an_answer_to_our_request_is_told_from_requests() -> None:
+    replied = Requested(request=RequestMatch(reply="r"), **COMMON)
+    assert word(Made().add("in", "c", {"id": "r", "result": {}}), replied) == "pass"
+    assert word(Made().add("in", "c", {"id": "other", "result": {}}).fence(), replied) == "fail"
+    assert word(Made().add("in", "c", {"id": "r", "method": "ping"}).fence(), replied) == "fail"
+    anything = Ordered(first=LIST, then=RequestMatch(), **COMMON)
+    assert word(Made().add("in", "c", {"id": "r", "result": {}}).asked(), anything) == "pass"
 
 
 def test_many_requests_at_one_period_are_not_paced() -> None:

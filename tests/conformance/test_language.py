@@ -325,6 +325,67 @@ def test_who_has_no_subscription_to_end_is_not_judged() -> None:
     assert bench.outcome == "not_applicable: the client has no such subscription"
 
 
+# --- what the script writes itself ---
+
+SAID = {"send": {"text": "[{id}", "to": {"method": "subscriptions/listen"}}}
+
+
+@pytest.mark.parametrize("listen_id", ["7", 7])
+def test_a_text_goes_where_its_request_waits(listen_id: Any) -> None:
+    bench = Bench({"covered": {"kind": "tools"}}, SAID, NEVER)
+    channel = bench.opened()
+    outputs = bench.said(channel, modern("subscriptions/listen", listen_id, **LISTEN))
+    assert outputs[-1] == Send(channel, {}, f"[{wire.encode_any(listen_id)}")
+
+
+def test_a_text_goes_on_the_answer_that_is_held() -> None:
+    """On a legacy POST that became a stream, and not on the stream of notices."""
+    call = {"method": "tools/call"}
+    send = {"send": {"text": "x", "to": call}, "when": {"transports": ["http"]}}
+    steps = [{"answer": {"request": call, "hold": "it"}}, {"await": {"request": call}}, send]
+    bench = Bench(*steps, NEVER, transport="http", revision=LEGACY)
+    session = {"mcp_session_id": bench.posted(request("initialize", **HELLO)).headers[SESSION]}
+    bench.posted(notified("notifications/initialized"), **session)
+    bench.opened("get", accept="text/event-stream", **session)
+    post = bench.opened("post", **session)
+    assert bench.said(post, request("tools/call", 2, name="a"))[-1] == Send(post, {}, "x")
+
+
+def test_a_text_without_a_request_goes_where_notices_go() -> None:
+    send = {"send": {"text": ": x\n\n", "raw": True}, "when": {"transports": ["http"]}}
+    covered = {"covered": {"kind": "tools"}}
+    bench = Bench(covered, send, NEVER, transport="http")
+    listen = bench.opened("post", **mirrored("subscriptions/listen"))
+    outputs = bench.said(listen, modern("subscriptions/listen", **LISTEN))
+    assert outputs[-1] == Send(listen, {}, ": x\n\n", bare=True)
+    bench = Bench(covered, {"send": {"text": "x"}}, NEVER, revision=LEGACY)
+    assert Send(pipe(bench), {}, "x") in bench.outputs
+
+
+def test_who_has_no_channel_to_write_on_is_not_judged() -> None:
+    for step in (SAID, {"send": {"text": "x"}}):
+        bench = Bench(step, NEVER)
+        assert bench.outcome == "not_applicable: the client has no channel to write this on"
+
+
+def test_the_answer_to_a_request_of_the_script_can_be_awaited() -> None:
+    ask = {"send": {"text": '{"jsonrpc":"2.0","id":"r","method":"ping"}'}}
+    answered = {"await": {"request": {"reply": "r"}, "as": "answered"}}
+    bench = Bench({"covered": {"kind": "tools"}}, ask, answered, NEVER, revision=LEGACY)
+    channel = pipe(bench)
+    bench.said(channel, {"jsonrpc": "2.0", "id": "other", "result": {}})
+    assert not [event for event in bench.referee.history if event.kind == "mark"]
+    bench.said(channel, {"jsonrpc": "2.0", "id": "r", "result": {}})
+    assert [event for event in bench.referee.history if event.kind == "mark"]
+
+
+def test_an_acknowledgment_can_say_more_than_it_was_asked() -> None:
+    more = {"answer": {"request": {"method": "subscriptions/listen"}, "set": {"x": [1]}}}
+    _, (acknowledged,) = listening(Bench(more, NEVER))
+    assert acknowledged["params"]["notifications"]["x"] == [1]
+    assert acknowledged["params"]["notifications"]["toolsListChanged"]
+
+
 # --- what is cut ---
 
 

@@ -75,6 +75,7 @@ STEPS = (
     {"release": {"name": "one"}},
     {"cut": {"what": "connection"}},
     {"need": {"kind": "tools", "until": ["a@2"]}},
+    {"send": {"text": "{id", "to": {"method": "subscriptions/listen"}}},
 )
 
 

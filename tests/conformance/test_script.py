@@ -147,6 +147,7 @@ HOLD = {"answer": {"request": {"method": "tools/list"}, "hold": "one"}}
             {"steps": [{"answer": {"request": {}, "status": {"code": 503}}}]},
             "field 'steps/0/answer/status': '503' needs transports",
         ),
+        ({"steps": [{"send": {"text": ":", "raw": True}}]}, "needs transports: .http."),
         ({"steps": [{"cut": {"what": "session"}}]}, "'session' needs transports: .http."),
         (
             {"steps": [{"end_subscriptions": {"how": "closed"}}]},

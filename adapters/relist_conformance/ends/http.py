@@ -120,6 +120,8 @@ async def _answer(
 
 def _event(output: Send) -> bytes:
     """A server-sent event; each line of its text is a data line, which the client joins again."""
+    if output.bare:
+        return wire.text_of(output.text)
     lines = wire.text_of(output.message if output.text is None else output.text).splitlines()
     data = b"".join(b"data: " + line + b"\n" for line in lines or [b""])
     return b"event: message\n" + data + b"\n"

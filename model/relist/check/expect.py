@@ -89,6 +89,13 @@ class Cancelled(Expectation):
 
 
 @frozen(kw_only=True)
+class NewIds(Expectation):
+    """No two of these requests had the same id, not even when the first was over."""
+
+    request: RequestMatch
+
+
+@frozen(kw_only=True)
 class Paced(Expectation):
     """A client that sent many of these varied the pauses between them, and (``backoff``) made them
     longer.

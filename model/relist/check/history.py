@@ -93,7 +93,7 @@ class RequestMatch:
 
     ``method``: also ``GET`` and ``DELETE`` for such HTTP exchanges. ``page``: the page asked for
     (1 has no cursor). ``params`` and ``headers`` are subsets; None stands for *not there*.
-    ``principal``: who it was sent for.
+    ``principal``: who it was sent for. ``reply``: no request, but the answer to ours of that id.
     """
 
     method: str | None = None
@@ -102,6 +102,7 @@ class RequestMatch:
     params: Mapping[str, Any] = field(factory=dict[str, Any])
     headers: Mapping[str, str | None] = field(factory=dict[str, "str | None"])
     principal: str | None = None
+    reply: str | None = None
 
     def matches(
         self,
@@ -111,6 +112,10 @@ class RequestMatch:
         principal: str = "",
     ) -> bool:
         """Whether this message, which asks for ``page`` of its list, is meant."""
+        if "method" not in message:
+            return self.reply is not None and message.get("id") == self.reply
+        if self.reply is not None:
+            return False
         if self.method not in (None, message.get("method")) or self.page not in (None, page):
             return False
         if self.principal not in (None, principal):
@@ -123,6 +128,8 @@ class RequestMatch:
     def __str__(self) -> str:
         """For people: what is asked for."""
         told = self.method or "a request"
+        if self.reply is not None:
+            told = f"an answer to our request {self.reply!r}"
         if self.cursor is not None:
             told += f" with the cursor {_brief(self.cursor)}"
         elif self.page is not None:

@@ -143,6 +143,17 @@ def _cancels(later: Event, asked: Event, posts: Collection[str]) -> bool:
 
 
 @misses.register
+def _(expectation: x.NewIds, history: History) -> Iterator[Miss]:
+    seen: dict[str, Event] = {}
+    for event in matching(expectation.request, expectation, history):
+        before = seen.setdefault(repr((event.message or {}).get("id")), event)
+        if before is not event:
+            told = f"{expectation.request} was sent again under the same id"
+            yield Miss(told, (before.seq, event.seq))
+            return
+
+
+@misses.register
 def _(expectation: x.Paced, history: History) -> Iterator[Miss]:
     sent = matching(expectation.request, expectation, history)
     if len(sent) < _TOO_FEW_TO_PACE:

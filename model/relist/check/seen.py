@@ -79,7 +79,7 @@ def matching(match: RequestMatch, expectation: x.Expectation, history: History) 
         told: Mapping[str, Any] = opened[event.channel].data if event.channel in opened else {}
         headers, principal = mapping(told.get("headers")) or {}, str(told.get("principal", ""))
         page = event.data.get("page")
-        if "method" not in message or not since < event.seq < before:
+        if not since < event.seq < before:
             continue
         if "cut" in event.data and evolve(match, params={}, cursor=None).matches(
             message, page, headers, principal
