@@ -6,7 +6,7 @@ from typing import Protocol
 
 import anyio
 from mcp.client.session import ClientSession
-from mcp_types import JSONRPCMessage, JSONRPCNotification
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
 from relist import inputs as i
 from relist.effects import RequestEffect
@@ -173,7 +173,12 @@ class Connection:
     # --- what is heard ----------------------------------------------------------------------------
 
     def _on_frame(self, message: JSONRPCMessage) -> bool:
-        """Whether the frame was for the core."""
+        """Whether the frame was for the core, or for nobody.
+
+        A server of the modern era has no requests, and they get no answers. Rule: LIFE-50.
+        """
+        if isinstance(message, JSONRPCRequest) and self._voice.era is Era.MODERN:
+            return True
         heard = self._hearing.hear(message, now_ms())
         for note in self._hearing.notes:
             logs.note(note, self._epoch)

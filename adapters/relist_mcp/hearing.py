@@ -123,7 +123,10 @@ class Hearing:
         return self._asked.pop(wire_id, None), self._exchanges.pop(wire_id, None)
 
     def hear(self, message: JSONRPCMessage, now_ms: int) -> i.SessionInput | None:
-        """What this frame means to the core; None if nothing."""
+        """What this frame means to the core; None if nothing.
+
+        An answer means something where its id is that of an open request. Rule: ATOM-26.
+        """
         heard = self._read(message, now_ms)
         if heard is None:
             return None

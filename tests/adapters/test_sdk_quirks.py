@@ -11,11 +11,21 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp.client.session import ClientSession
 from mcp.client.stdio import _parse_line
 from mcp.server import NotificationOptions, Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp_types import JSONRPCError, ListToolsResult, Tool, jsonrpc_message_adapter
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    ListToolsResult,
+    Tool,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from support.bare import bare
@@ -211,6 +221,30 @@ async def test_arrays_of_messages_are_refused_on_the_get_stream() -> None:
         await sdk.begin()
         sdk.web.streams[0].send_bytes(f"data: {json.dumps(ARRAY)}\n\n".encode())
         assert isinstance(await sdk.read.receive(), ValidationError)
+
+
+@virtually
+async def test_requests_of_a_modern_server_are_answered() -> None:
+    sends, read = anyio.create_memory_object_stream[SessionMessage | Exception](4)
+    write, receives = anyio.create_memory_object_stream[SessionMessage](4)
+
+    async def serve() -> JSONRPCMessage:
+        asked = (await receives.receive()).message
+        assert isinstance(asked, JSONRPCRequest)
+        offer = {"supportedVersions": [MODERN], "capabilities": {}, "ttlMs": 0}
+        result = {"resultType": "complete", "cacheScope": "private", **offer}
+        discovered = JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=result)
+        await sends.send(SessionMessage(discovered))
+        ping = JSONRPCRequest(jsonrpc="2.0", id="of the server", method="ping")
+        await sends.send(SessionMessage(ping))
+        return (await receives.receive()).message
+
+    async with sends, receives, ClientSession(read, write) as session:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.discover)
+            answer = await serve()
+        assert session.protocol_version == MODERN
+    assert answer.model_dump(exclude_none=True).get("id") == "of the server"
 
 
 def test_a_legacy_server_over_http_declares_no_list_changed() -> None:

@@ -217,11 +217,12 @@ class Speech:
         await self.wire.tell(message, self._headers(method, params))
 
     async def heard(self, message: Json) -> None:
-        """A request or a notice of the server."""
+        """A request or a notice of the server. The modern era has no requests, and no answers."""
         method, params = str(message["method"]), child(message, "params")
         if "id" in message:
-            reply = {"jsonrpc": "2.0", "id": message["id"], "result": {}}
-            await self.wire.tell(reply, self._headers("", {}))
+            if self.version != MODERN:
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": {}}
+                await self.wire.tell(reply, self._headers("", {}))
         elif method == "notifications/cancelled":
             if isinstance(found := params.get("requestId"), str) and found in self._ended:
                 self._ended[found].cancel()

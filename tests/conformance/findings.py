@@ -24,6 +24,9 @@ _OLD_LOOP = {
     "reconnect:lists-again": "warn - warn -",
     "session:lost": "fail",
 }
+_OF_THE_NEW_SDK = {"listen:not-resumed": "warn", "peer:no-answers": "fail fail"}
+"""It resumes streams, and answers requests, in an era that has neither."""
+
 _ANY_RESULT_TYPE = {
     "cache:input-required-list": "warn warn",
     "malformed:unknown-result-type": "fail fail",
@@ -50,6 +53,7 @@ FINDINGS = {
         **_TAGS_ARE_NOT_READ,
         **_NEVER_RECONNECTS,
         **_ANY_RESULT_TYPE,
+        **_OF_THE_NEW_SDK,
         "capability:undeclared": "fail warn fail warn",
         "paging:repeated-item": EVERYWHERE,
     },
@@ -69,10 +73,14 @@ FINDINGS = {
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_NEVER_RECONNECTS,
         **_ANY_RESULT_TYPE,
+        **_OF_THE_NEW_SDK,
+        "stream:cut": "warn",
         **dict.fromkeys(
             (
                 *("failure:keeps-last-good", "malformed:list-of-another-type", "malformed:no-list"),
                 *("notice:next-access", "paging:every-page", "storm:burst", "storm:feedback"),
+                *("storm:all-kinds", "storm:feedback:across-kinds", "storm:hundreds-at-once"),
+                "storm:while-listing",
             ),
             EVERYWHERE,
         ),
