@@ -66,3 +66,16 @@ class Recorder:
         event = Event(len(self._events), self.now_ms, kind, channel, sent.value, told.value | cut)
         self._events.append(event)
         return event
+
+
+_TOLD_HEADERS = (
+    *("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"),
+    "last-event-id",
+)
+_TOLD_PARAMETERS = "mcp-param-"
+
+
+def told_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    """The headers worth a line in the history; no credentials are kept."""
+    told = (key for key in headers if key in _TOLD_HEADERS or key.startswith(_TOLD_PARAMETERS))
+    return {key: str(headers[key]) for key in told}

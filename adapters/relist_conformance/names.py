@@ -44,6 +44,8 @@ def _placed(where: str, step: s.Step, transports: tuple[str, ...]) -> Iterator[M
                 str(step.content.status.code),
                 "needs transports: [http]",
             )
+        case s.Answer() if step.delivery.stream is not None:
+            yield f"{where}/answer/stream", step.delivery.stream.begin, _HTTP
         case s.Answer() if step.request.method in ("GET", "DELETE"):
             yield f"{where}/answer/request", step.request.method, _HTTP
         case s.Send() if step.raw:

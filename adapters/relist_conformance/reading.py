@@ -56,7 +56,10 @@ def match_of(raw: Raw) -> RequestMatch:
 
 
 def _answer(given: Raw) -> dict[str, Any]:
-    delivery = {key: given[key] for key in _DELIVERY if key in given}
+    delivery: dict[str, Any] = {key: given[key] for key in _DELIVERY if key in given}
+    if "stream" in given:
+        how: Raw = given["stream"] or {}
+        delivery["stream"] = s.Stream(**how)
     made = {key: given[key] for key in ("nth", "times") if key in given}
     if made.get("times") == "always":
         made["times"] = None
@@ -149,8 +152,16 @@ def _requested(own: Raw, common: Raw) -> x.Expectation:
     return x.Requested(request=match_of(request), **counts, **common)
 
 
+def _each(own: Raw, common: Raw) -> x.Expectation:
+    return x.Each(request=match_of(own["request"]), like=match_of(own["is"]), **common)
+
+
 def _cancelled(own: Raw, common: Raw) -> x.Expectation:
     return x.Cancelled(request=match_of(own["request"]), **common)
+
+
+def _not_cancelled(own: Raw, common: Raw) -> x.Expectation:
+    return x.Uncancelled(request=match_of(own["request"]), **common)
 
 
 def _answered(own: Raw, common: Raw) -> x.Expectation:
@@ -162,8 +173,12 @@ def _answered(own: Raw, common: Raw) -> x.Expectation:
 
 _EXPECT: Mapping[str, Callable[[Raw, Raw], x.Expectation]] = {
     "requested": _requested,
+    "each": _each,
+    "distinct_ids": lambda own, common: x.DistinctIds(**own, **common),
+    "well_formed": lambda own, common: x.WellFormed(**own, **common),
     "cancelled": _cancelled,
     "new_ids": lambda own, common: x.NewIds(request=match_of(own["request"]), **common),
+    "not_cancelled": _not_cancelled,
     "answer": _answered,
     "full_walk": lambda own, common: x.FullWalk(**own, **common),
     "no_duplicates": lambda own, common: x.NoDuplicates(**own, **common),

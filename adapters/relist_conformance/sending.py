@@ -74,10 +74,16 @@ class Sender(ABC):
         self._recorder.add("out", channel.id, message, **told)
         self._outputs.append(Send(channel.id, message, text))
 
-    def _begin_stream(self, channel: Channel) -> None:
+    def _begin_stream(self, channel: Channel, headers: wire.Message | None = None) -> None:
         if not channel.is_pipe and not channel.streaming:
             channel.streaming = True
-            self._outputs.append(Status(channel.id, 200, {"content-type": SSE}))
+            told = {"content-type": SSE} | dict(headers or {})
+            self._outputs.append(Status(channel.id, 200, told))
+
+    def _write_bare(self, channel: Channel, text: str) -> None:
+        """Put text on an event stream as it stands."""
+        self._recorder.add("note", channel.id, wrote=text[:500])
+        self._outputs.append(Send(channel.id, {}, text, bare=True))
 
     def _accept(self, channel: Channel) -> None:
         """Take in a notification or a response, which have no answer."""

@@ -15,7 +15,7 @@ from relist.check.history import mapping
 from relist_conformance import said, wire
 from relist_conformance import steps as s
 from relist_conformance.catalog import KIND_OF_METHOD, Catalogs
-from relist_conformance.history import Recorder
+from relist_conformance.history import Recorder, told_headers
 from relist_conformance.outputs import URL, ChannelKind, Output
 from relist_conformance.rules import (
     Answer,
@@ -65,7 +65,7 @@ class Server(Sender, ABC):
         self._channels[channel_id] = channel
         told = {"principal": channel.principal} if channel.principal else {}
         event = self._recorder.add(
-            "open", channel_id, channel_kind=kind, headers=_told(channel.headers), **told
+            "open", channel_id, channel_kind=kind, headers=told_headers(channel.headers), **told
         )
         if kind in ("get", "delete"):
             request = Request(channel, {"method": kind.upper()}, None, event.seq)
@@ -219,22 +219,37 @@ class Server(Sender, ABC):
         how, channel = rule.delivery, request.channel
         if how.notify_first is not None:
             self.notify(how.notify_first, to="any")
+        answer = None if how.cut or how.never else self._shaped(request, rule)
+        if how.stream is not None and channel.kind == "post":
+            self._stream(channel, how.stream, {} if answer is None else answer.headers)
         if how.cut:
             self._reset([channel])
-            return
-        if how.never:
+        elif answer is None:
             self._recorder.add("note", channel.id, unanswered=True)
-            return
-        answer = self._shaped(request, rule)
+        else:
+            self._send_when(how, answer)
+
+    def _send_when(self, how: s.Delivery, answer: Answer) -> None:
+        channel = answer.request.channel
         if how.hold is not None:
             self.rules.held[how.hold] = answer
             self._recorder.add("note", channel.id, held=how.hold)
             if channel.kind == "post":
-                self._begin_stream(channel)
+                self._begin_stream(channel, answer.headers)
         elif how.after_ms is not None:
             self.timers.later(how.after_ms, lambda: self._send_late(answer))
         else:
             self._send(answer)
+
+    def _stream(self, channel: Channel, stream: s.Stream, headers: wire.Message) -> None:
+        """Begin the answer as an event stream."""
+        self._begin_stream(channel, headers)
+        if stream.begin:
+            self._write_bare(channel, stream.begin)
+        if stream.notice is not None:
+            message = wire.notice(stream.notice)
+            wire.check_outgoing(message, self.revision)
+            self._write(channel, message)
 
     def _shaped(self, request: Request, rule: s.Answer) -> Answer:
         """The answer as the rule wants it."""
@@ -379,16 +394,3 @@ def _bearer(headers: wire.Message) -> str:
     """The principal whose token these headers carry; "" for anybody else."""
     told = str(headers.get("authorization", ""))
     return told.removeprefix(_BEARER)[:40] if told.startswith(_BEARER) else ""
-
-
-_TOLD_HEADERS = (
-    *("accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"),
-    "last-event-id",
-)
-_TOLD_PARAMETERS = "mcp-param-"
-
-
-def _told(headers: wire.Message) -> dict[str, str]:
-    """The headers worth a line in the history; no credentials are kept."""
-    told = (key for key in headers if key in _TOLD_HEADERS or key.startswith(_TOLD_PARAMETERS))
-    return {key: str(headers[key]) for key in told}

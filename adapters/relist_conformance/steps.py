@@ -191,6 +191,14 @@ class Content:
 
 
 @frozen(kw_only=True)
+class Stream:
+    """An answer over HTTP as an event stream: what stands on it first, and a kind noticed on it."""
+
+    begin: str = ""
+    notice: str | None = None
+
+
+@frozen(kw_only=True)
 class Delivery:
     """When an answer is sent: at once, on ``release`` of that name, later, never, or not at all
     because the channel is cut. ``notify`` and ``notify_first`` are kinds noticed with it."""
@@ -201,6 +209,7 @@ class Delivery:
     cut: bool = False
     notify: str | None = None
     notify_first: str | None = None
+    stream: Stream | None = None
 
 
 @frozen(kw_only=True)

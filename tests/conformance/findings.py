@@ -17,6 +17,8 @@ _NEVER_RECONNECTS = {
     "reconnect:process-is-restarted": "warn",
     "session:lost": "fail",
 }
+_RESUMES_BROKEN_STREAMS = {"stream:broken-is-not-resumed": "warn"}
+_OUTAGES_MEAN_LEGACY = {"era:server-fault-is-no-verdict": "warn"}
 _OLD_LOOP = {
     "capability:undeclared": "fail - fail -",
     "paging:empty-cursor": "warn - warn -",
@@ -39,6 +41,7 @@ FINDINGS = {
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_TAGS_ARE_NOT_READ,
         **_NEVER_RECONNECTS,
+        **_RESUMES_BROKEN_STREAMS,
         "paging:repeated-item": EVERYWHERE,
         "ttl:expired-page": "warn warn",
         "ttl:first-page-received-first": "warn warn",
@@ -54,6 +57,8 @@ FINDINGS = {
         **_NEVER_RECONNECTS,
         **_ANY_RESULT_TYPE,
         **_OF_THE_NEW_SDK,
+        **_RESUMES_BROKEN_STREAMS,
+        **_OUTAGES_MEAN_LEGACY,
         "capability:undeclared": "fail warn fail warn",
         "paging:repeated-item": EVERYWHERE,
     },
@@ -62,6 +67,8 @@ FINDINGS = {
         "call:header-mismatch": "warn",
         "prompt:vanished": "warn n/a warn n/a",
         **_NEVER_RECONNECTS,
+        **_RESUMES_BROKEN_STREAMS,
+        **_OUTAGES_MEAN_LEGACY,
         "cache:input-required-list": "warn warn",
         "capability:undeclared": "fail warn fail warn",
         "paging:repeated-cursor": "warn fail warn fail",
@@ -75,6 +82,9 @@ FINDINGS = {
         **_ANY_RESULT_TYPE,
         **_OF_THE_NEW_SDK,
         "stream:cut": "warn",
+        **_OUTAGES_MEAN_LEGACY,
+        "failure:notice-while-waiting": EVERYWHERE,
+        "stream:broken-is-not-resumed": "fail",
         **dict.fromkeys(
             (
                 *("failure:keeps-last-good", "malformed:list-of-another-type", "malformed:no-list"),

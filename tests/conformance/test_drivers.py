@@ -46,6 +46,8 @@ MCP = {
     # It does not reconnect; and in the modern era a lost change stream leaves the cached page in
     # use, although no notice would reach the client any more.
     "reconnect:lists-again": EVERYWHERE_WARN,
+    # It asks for the rest of a modern stream that broke (GET with Last-Event-ID).
+    "stream:broken-is-not-resumed": "warn",
 }
 FASTMCP = {
     "paging:every-page": "pass pass pass pass",
@@ -60,6 +62,8 @@ FASTMCP = {
     # A client held open stays on its dead process (stdio) or asks under its dead session id (HTTP),
     # so that each need ends in an error, and nothing is ever listed again.
     "reconnect:lists-again": "warn n/a warn n/a",
+    # The client of the SDK underneath asks for the rest of a modern stream that broke.
+    "stream:broken-is-not-resumed": "warn",
 }
 README = Path(__file__).parents[2] / "README.md"
 

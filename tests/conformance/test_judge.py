@@ -112,6 +112,15 @@ def test_a_request_that_came_needs_no_fence_and_one_that_did_not_needs_one() -> 
     assert word(Made().fence(), REQUESTED) == "fail"
 
 
+def test_what_is_timed_needs_no_fence() -> None:
+    most = Requested(request=LIST, at_least=0, at_most=0, timed=True, **COMMON)
+    never = NeverRequested(methods=("tools/list",), timed=True, **COMMON)
+    for timed in (most, never):
+        assert word(Made(), timed) == "pass"
+        assert word(Made().asked(), timed) == "fail"
+        assert Made().asked().held_against(timed, lag_ms=LAG_MAX_MS + 1).word == UNKNOWN
+
+
 def test_requests_before_the_mark_do_not_count() -> None:
     since = Requested(request=LIST, since="then", **COMMON)
     assert word(Made().asked().mark().fence(), since) == "fail"

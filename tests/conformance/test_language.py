@@ -18,7 +18,7 @@ from conformance.test_referee import (
 )
 from relist.check.history import RequestMatch
 from relist_conformance import wire
-from relist_conformance.outputs import Finish, Reset, Send, Status
+from relist_conformance.outputs import SSE, Finish, Reset, Send, Status
 from relist_conformance.wire import LEGACY, MODERN
 
 LIST = {"method": "tools/list"}
@@ -157,6 +157,40 @@ def test_slow_answers_come_by_the_clock_of_the_referee() -> None:
     bench.now_ms = 699
     assert bench.later(0) == []
     assert len(sent(bench.later(1))) == 1
+
+
+OVER_HTTP = {"when": {"transports": ["http"]}}
+
+
+def test_an_answer_over_http_can_be_a_stream_with_text_and_a_notice_ahead() -> None:
+    stream = {"begin": ": hi\n\n", "notice": "tools"}
+    steps = [answer(stream=how) | OVER_HTTP for how in (stream, None)]
+    bench = Bench(*steps, NEVER, transport="http")
+    channel = bench.opened("post", **mirrored("tools/list"))
+    outputs: list[Any] = [*bench.said(channel, modern("tools/list"))]
+    begun, bare, notice, listed, ended = outputs
+    assert (begun.headers["content-type"], bare.text, bare.bare) == (SSE, ": hi\n\n", True)
+    assert notice.message["method"] == "notifications/tools/list_changed"
+    assert (len(listed.message["result"]["tools"]), ended) == (1, Finish(channel))
+    channel = bench.opened("post", **mirrored("tools/list"))
+    outputs = [*bench.said(channel, modern("tools/list"))]
+    assert [type(one) for one in outputs] == [Status, Send, Finish]
+    assert not outputs[1].bare
+
+
+def test_a_stream_of_initialize_names_the_session() -> None:
+    for how in ({"stream": None}, {"hold": "hello"}):
+        step = {"answer": {"request": {"method": "initialize"}, **how}} | OVER_HTTP
+        bench = Bench(step, NEVER, revision=LEGACY, transport="http")
+        assert bench.posted(request("initialize", **HELLO)).headers[SESSION]
+
+
+def test_a_stream_can_break_after_it_began() -> None:
+    step = answer(stream={"begin": "id: 7\n\n"}, cut=True) | OVER_HTTP
+    bench = Bench(step, NEVER, transport="http")
+    channel = bench.opened("post", **mirrored("tools/list"))
+    outputs = bench.said(channel, modern("tools/list"))
+    assert [type(one) for one in outputs] == [Status, Send, Reset]
 
 
 def test_an_answer_can_never_come_or_the_channel_break() -> None:

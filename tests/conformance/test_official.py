@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 CASES = Path(__file__).with_name("wire_cases")
 CLIENT = Path(__file__).parents[1] / "clients" / "official.py"
 REVISIONS = ("2025-11-25", "2026-07-28")
-RELIST = (sys.executable, "-m", "relist_conformance.cli", "check", "--cases", str(CASES))
+RELIST = (sys.executable, "-m", "relist_conformance.cli", "check")
 HTTP = {"transport": "http", "url": "http://127.0.0.1:9/a path/mcp"}
 
 
@@ -26,14 +26,20 @@ def command(*args: str) -> str:
     return shlex.join((sys.executable, str(CLIENT), *args))
 
 
-def check(*args: str) -> subprocess.CompletedProcess[str]:
+def check(*args: str, own: bool = True) -> subprocess.CompletedProcess[str]:
+    """Judge by the cases made for these tests, or by those that come with Relist."""
+    cases = ("--cases", str(CASES)) if own else ()
     return subprocess.run(
-        (*RELIST, "-j", "8", *args), capture_output=True, text=True, timeout=120, check=False
+        (*RELIST, *cases, "-j", "8", *args),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
-def verdicts(file: Path, *args: str) -> dict[tuple[str, str, str], str]:
-    done = check("--json", str(file), *args)
+def verdicts(file: Path, *args: str, own: bool = True) -> dict[tuple[str, str, str], str]:
+    done = check("--json", str(file), *args, own=own)
     assert file.exists(), done
     results: list[dict[str, Any]] = json.loads(file.read_text())["results"]
     return {(one["case"], one["transport"], one["revision"]): one["verdict"] for one in results}
@@ -57,6 +63,25 @@ def test_it_is_judged_by_what_the_server_sees(
     )
     where = [(transport, revision) for transport in ("stdio", "http") for revision in REVISIONS]
     assert found == {("wire:every-page", *one): word for one in where}
+
+
+def test_cases_of_the_suite_judge_it_by_its_frames(tmp_path: Path) -> None:
+    """This client heeds no version but its own, and is found out."""
+    legacy, modern = REVISIONS
+    passed = {
+        ("handshake:initialize-is-complete", legacy),
+        ("http:headers-mirror-the-body", modern),
+        ("http:version-in-each-request", legacy),
+        ("ids:once-in-a-session", legacy),
+        ("meta:in-each-request", modern),
+        ("session:named-in-each-request", legacy),
+    }
+    expected = {(case, "http", revision): "pass" for case, revision in passed}
+    expected |= {("handshake:unimplemented-version", "http", legacy): "fail"}
+    expected |= {("handshake:older-version", "http", legacy): "warn"}
+    cases = [word for case, *_ in expected for word in ("--case", case)]
+    file = tmp_path / "result.json"
+    assert verdicts(file, "--command", command(), *cases, own=False) == expected
 
 
 def test_what_cannot_be_seen_on_the_wire_is_untestable_and_only_http_is_tried(

@@ -150,6 +150,10 @@ HOLD = {"answer": {"request": {"method": "tools/list"}, "hold": "one"}}
         ({"steps": [{"send": {"text": ":", "raw": True}}]}, "needs transports: .http."),
         ({"steps": [{"cut": {"what": "session"}}]}, "'session' needs transports: .http."),
         (
+            {"steps": [{"answer": {"request": {}, "stream": {"begin": ": x"}}}]},
+            "'steps/0/answer/stream': ': x' needs transports: .http.",
+        ),
+        (
             {"steps": [{"end_subscriptions": {"how": "closed"}}]},
             "'closed' needs transports: .http.",
         ),

@@ -187,7 +187,7 @@ DEFECTS = (
         headers_of_the_first_schema,
     ),
     Defect("takes-a-mismatch-for-final", "call:header-mismatch", takes_a_mismatch_for_final),
-    Defect("takes-any-annotation", "call:faulty-header-annotation", takes_any_annotation),
+    Defect("takes-any-annotation", "names:faulty-header", takes_any_annotation),
     Defect("fetches-references", "call:no-references-to-the-network", fetches_references),
     Defect("checks-no-results", "call:result-is-checked", checks_no_results),
     Defect("checks-by-the-first-schema", "call:result-is-checked-anew", checks_by_the_first_schema),

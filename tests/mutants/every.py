@@ -4,7 +4,7 @@
 one line for defect, case, revision and word. ``python tests/mutants/matrix.py`` writes it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +26,15 @@ def _defects() -> Iterator[Defect]:
             yield from import_module(f"mutants.{path.stem}").DEFECTS
 
 
-DEFECTS = {defect.name: defect for defect in _defects()}
+def _by_name(defects: Iterable[Defect]) -> dict[str, Defect]:
+    named: dict[str, Defect] = {}
+    for defect in defects:
+        assert defect.name not in named, f"two defects are called {defect.name}"
+        named[defect.name] = defect
+    return named
+
+
+DEFECTS = _by_name(_defects())
 
 
 def word_of(played: Played) -> str:

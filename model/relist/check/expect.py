@@ -43,7 +43,7 @@ class Expectation:
 
     ``rule`` names by revision the requirement, ``severity`` what breaking it means, ``anomaly`` the
     kind of harm. What is ``timed`` also rests on when things happened: a request or an answer that
-    did not come in the time of the run is missed without a fence, and a harness that was late can
+    did not come in the time of the run is absent without a fence, and a harness that was late can
     not tell. With ``given`` the expectation counts only when the script came to that mark. What
     counts came after the mark ``since`` and before the mark ``before``.
     """
@@ -82,6 +82,26 @@ class Ordered(Expectation):
 
 
 @frozen(kw_only=True)
+class Each(Expectation):
+    """Each request that ``request`` matches is matched by ``like`` as well."""
+
+    request: RequestMatch
+    like: RequestMatch
+
+
+@frozen(kw_only=True)
+class DistinctIds(Expectation):
+    """No request has the id of another one: of the same *session*, ever, or of one still *open*."""
+
+    among: Literal["session", "open"]
+
+
+@frozen(kw_only=True)
+class WellFormed(Expectation):
+    """All that the client sends are requests, notifications, and answers to what it was asked."""
+
+
+@frozen(kw_only=True)
 class Cancelled(Expectation):
     """The client cancelled such a request, in the way of its transport."""
 
@@ -91,6 +111,13 @@ class Cancelled(Expectation):
 @frozen(kw_only=True)
 class NewIds(Expectation):
     """No two of these requests had the same id, not even when the first was over."""
+
+    request: RequestMatch
+
+
+@frozen(kw_only=True)
+class Uncancelled(Expectation):
+    """The client sent no cancellation of such a request."""
 
     request: RequestMatch
 

@@ -10,8 +10,9 @@ from typing import Literal
 from attrs import frozen
 
 from relist.check.expect import Anomaly, Expectation, Severity
+from relist.check.frames import misses
 from relist.check.history import LIST_METHODS, Event, History, mapping, marked
-from relist.check.misses import Miss, misses
+from relist.check.misses import Miss
 from relist.check.seen import Unknown, labels
 from relist.check.witness import fewest
 

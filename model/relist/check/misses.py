@@ -84,7 +84,7 @@ def _(expectation: x.Requested, history: History) -> Iterator[Miss]:
         last = deadline(expectation, history, seen) if timed else need_fence(expectation, history)
         text = f"{told} least {expectation.at_least}"
         yield Miss(text, (*seen, last), absent=True, until=last)
-    elif most is not None:
+    elif most is not None and not expectation.timed:
         need_fence(expectation, history)
 
 
@@ -96,7 +96,7 @@ def _(expectation: x.NeverRequested, history: History) -> Iterator[Miss]:
         found = found or bool(sent)
         if sent:
             yield Miss(f"the client sent {method}", (sent[0].seq,))
-    if not found:
+    if not found and not expectation.timed:
         need_fence(expectation, history)
 
 
@@ -108,38 +108,6 @@ def _(expectation: x.Ordered, history: History) -> Iterator[Miss]:
             return
         yield Miss(f"{sent_as(event)} came before {expectation.first}", (event.seq,))
         return
-
-
-@misses.register
-def _(expectation: x.Cancelled, history: History) -> Iterator[Miss]:
-    asked = matching(expectation.request, expectation, history)
-    posts = {
-        event.channel
-        for event in history
-        if event.kind == "open" and event.data.get("channel_kind") == "post"
-    }
-    for event in asked:
-        if any(_cancels(later, event, posts) for later in history if later.seq > event.seq):
-            return
-    if not asked:
-        raise Unknown(f"the client did not send {expectation.request}")
-    fence = need_fence(expectation, history)
-    text = f"{expectation.request} was not cancelled"
-    yield Miss(text, (asked[0].seq, fence), absent=True, until=fence)
-
-
-def _cancels(later: Event, asked: Event, posts: Collection[str]) -> bool:
-    """By a notification that names the request, or over HTTP by the end of its stream."""
-    over_http = asked.channel in posts
-    if later.channel == asked.channel and later.kind == "close":
-        return over_http
-    if later.kind != "in" or not (over_http or later.channel == asked.channel):
-        return False
-    message = later.message or {}
-    found = (mapping(message.get("params")) or {}).get("requestId")
-    wanted = (asked.message or {}).get("id")
-    named = type(found) is type(wanted) and found == wanted
-    return named and message.get("method") == "notifications/cancelled"
 
 
 @misses.register

@@ -5,6 +5,7 @@ from the moment of its first request. What such a machine publishes the client m
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from attrs import define, evolve, field, frozen
@@ -31,6 +32,7 @@ Labels = tuple[tuple[str, str], ...]
 """The name and the description of each item, sorted."""
 
 _TELL_WHEN = (429, 503)  # HTTP statuses that may say when to try again; a history does not
+_HEADER = b"x-mcp-header"
 _WALKS_MAX = 32  # open walks of one kind that are followed
 
 
@@ -39,7 +41,7 @@ class Listed:
     """A list that a walk came to: the client may show it.
 
     ``begin`` and ``end`` are the events of its first request and of its last page. ``lifetime_ms``
-    None: no end.
+    None: no end. ``headed``: tools that ask for headers, which a client may have to leave out.
     """
 
     labels: Labels
@@ -51,12 +53,17 @@ class Listed:
     ambiguous: bool
     generation: int
     lifetime_ms: int | None
+    headed: frozenset[tuple[str, str]] = frozenset()
 
     def shows(self, labels: Labels) -> bool:
-        """Whether these items are this list; of a name with two definitions either will do."""
+        """Whether these items are this list; of a name with two definitions either will do.
+
+        Rule: DISC-23, DISC-24.
+        """
         if self.ambiguous:
             return self.names == tuple(name for name, _ in labels)
-        return self.labels == labels
+        left_out = set(self.labels) - set(labels)
+        return left_out <= self.headed and Counter(labels) <= Counter(self.labels)
 
 
 @frozen
@@ -236,6 +243,7 @@ def _listed(walker: Walker, listed: Snapshot, seq: int) -> Listed:
         bool(listed.ambiguous),
         listed.generation,
         None if ends_ms is None else max(0, ends_ms - listed.listed_at_ms),
+        frozenset(_label(item) for item in listed.items if _HEADER in item.canonical_json),
     )
 
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, combinations, islice
 
 from relist.check import expect as x
+from relist.check.frames import misses
 from relist.check.history import Event, History, mapping
-from relist.check.misses import Miss, misses
+from relist.check.misses import Miss
 from relist.check.seen import Unknown
 
 _TRIES_MAX = 200
