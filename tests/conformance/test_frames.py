@@ -64,6 +64,14 @@ def test_an_id_is_used_once_in_a_session(made: Wire, verdict: str) -> None:
     assert word(made, ONCE) == verdict
 
 
+def test_an_id_that_was_used_before_the_mark_is_free() -> None:
+    begun = DistinctIds(among="session", **{**COMMON, "since": "begun"})
+    probed = Wire().pipe("a").sent("a", 1, "server/discover")
+    probed.mark("begun")
+    assert word(probed.sent("a", 1), begun) == "pass"
+    assert word(probed.sent("a", 1), begun) == "fail"
+
+
 OPEN = DistinctIds(among="open", **COMMON)
 CANCELLED: dict[str, Any] = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 

@@ -164,7 +164,9 @@ def _says_too(patch: Patch, era: Era, method: str, params: dict[str, Any]) -> No
     def ask(self: Connection, effect: Any) -> None:
         if isinstance(effect, e.RequestPage) and self._voice.era is era:
             told, headers = self._voice.envelope(method, params)
-            message = JSONRPCRequest(jsonrpc="2.0", id="beside", method=method, params=told)
+            message = JSONRPCRequest(
+                jsonrpc="2.0", id=f"beside-{effect.serial}", method=method, params=told
+            )
             self._send(speech.Frame(message, headers))
         real(self, effect)
 

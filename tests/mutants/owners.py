@@ -50,7 +50,7 @@ def carries_pages_over(patch: Patch) -> None:
     async def needing(self: ReferenceConnection, kind: str) -> Answer:
         answer = await need(self, kind)
         more = [{"name": key, "description": f"{key}@1"} for key in read.get(self, ())]
-        return {**answer, "items": [*more, *(answer["items"] or ())]}
+        return {**answer, "items": [*more, *(answer["items"] or ())]} if more else answer
 
     patch.setattr(ReferenceConnection, "credentials", credentials)
     patch.setattr(ReferenceConnection, "need", needing)

@@ -9,7 +9,7 @@ from typing import Any
 from relist.check import expect as x
 from relist.check.history import Event, History, mapping
 from relist.check.misses import Miss, misses
-from relist.check.seen import Unknown, matching, need_fence, sent_as
+from relist.check.seen import Unknown, matching, need_fence, sent_as, window
 
 __all__ = ["misses"]
 
@@ -50,7 +50,9 @@ def _(_expectation: x.WellFormed, history: History) -> Iterator[Miss]:
 @misses.register
 def _(expectation: x.DistinctIds, history: History) -> Iterator[Miss]:
     find = _repeated if expectation.among == "session" else _repeated_while_open
-    for before, again in find(history):
+    since, until = window(expectation, history)
+    seen = tuple(one for one in history if one.kind == "open" or since < one.seq < until)
+    for before, again in find(seen):
         told = f"{sent_as(again)} has the id of an earlier request, {sent_as(before)}"
         yield Miss(told, (before.seq, again.seq), sort="same id")
         return
