@@ -4,6 +4,8 @@ Every message is one line that names the thing (a driver, a case, a port). Text 
 quoted with ``quoted`` before it enters a message, so a message is safe to print.
 """
 
+from errno import EISDIR
+from os import strerror
 from pathlib import Path
 
 MAX_QUOTED_CHARS = 120
@@ -46,8 +48,14 @@ def plain(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
 
 
 def must_be_writable(path: Path, what: str = "JSON file") -> None:
-    """Find out before the run, not after it, that a file cannot be written."""
+    """Find out before the run, not after it, that a file cannot be written; leave none behind."""
     try:
-        path.touch()
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, strerror(EISDIR))
+        if path.exists():
+            path.touch()
+        else:
+            path.touch()
+            path.unlink()  # an interrupted run has no result, not an empty one
     except OSError as error:
         raise ConformanceError(f"{what} {quoted(str(path))}: {error.strerror}") from None

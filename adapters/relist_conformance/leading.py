@@ -72,7 +72,7 @@ class Lead:
         if fault := reply.fault(op):
             raise Ended(Outcome("harness_error", f"driver answered {op!r} wrongly: {fault}"))
         self.replies[ask_id] = reply
-        self._recorder.add("answer", ask=ask_id, **told, **reply.told())
+        self._recorder.add("answer", ask=ask_id, **told, **reply.told(op))
         if reply.code == "unsupported":
             raise Ended(Outcome("untestable", f"the driver does not offer {op!r}"))
         if op == "connect" and reply.ok is None:

@@ -110,13 +110,14 @@ class Reply:
                 return "an item has no text as 'name' or 'description'"
         return None
 
-    def told(self) -> dict[str, Any]:
-        """What a history keeps of it."""
+    def told(self, op: str) -> dict[str, Any]:
+        """What a history keeps of it as the answer to that command; items only where a list was
+        asked for, since nobody looked at others."""
         if self.ok is None:
             return {"error": self.error, "code": self.code}
         plain = (key for key in _KEPT if not isinstance(self.ok.get(key), dict | list))
         kept = {key: self.ok[key] for key in plain if key in self.ok}
-        items = self.ok.get("items")
+        items = self.ok.get("items") if op in LISTING else None
         if items is not None:
             kept["items"] = [{key: item[key] for key in _ITEM} for item in items]
         return {"ok": kept}

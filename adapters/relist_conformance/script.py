@@ -128,6 +128,8 @@ def parse_case(data: bytes, name: str) -> Case:
         # Without aliases, so that a short file stays small.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, _Loader)):
             raise yaml.YAMLError("aliases are not allowed")
+        if (key := _written_twice(yaml.compose(data, _Loader))) is not None:
+            raise yaml.YAMLError(f"{quoted(key)} is there twice")
         raw: object = yaml.load(data, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
@@ -148,6 +150,21 @@ _RESOLVERS = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader: Any = type("_Loader", (_BASE,), {"yaml_implicit_resolvers": _RESOLVERS})
+
+
+def _written_twice(node: Any) -> str | None:
+    """A key that some mapping of the document has twice, of which YAML would keep the last."""
+    below: list[Any] = []
+    if isinstance(node, yaml.MappingNode):
+        keys = [str(key.value) for key, _ in node.value]
+        below = [value for _, value in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            return twice[0]
+    elif isinstance(node, yaml.SequenceNode):
+        below = node.value
+    return next((key for one in below if (key := _written_twice(one)) is not None), None)
+
+
 """YAML without dates: 2025-11-25 stays a text."""
 
 

@@ -75,6 +75,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
             "driver '/no/such -x' does not start: No such file or directory",
         ),
         (("--json", "/no/such/folder/x.json"), "JSON file '/no/such/folder/x.json': No such file"),
+        (("--html", "/"), "HTML file '/': Is a directory"),
         (
             ("--cases", "/no/such/folder"),
             "case folder '/no/such/folder': No such file or directory",
@@ -103,6 +104,11 @@ def test_a_broken_driver_is_one_line(how: str, line: str) -> None:
 def test_a_driver_that_hangs_in_a_command() -> None:
     said = refused("check", "--driver", broken("stays"), "--driver-timeout", "3", "-j", "1")
     assert "does not answer" in said
+
+
+def test_a_run_that_came_to_nothing_leaves_no_file(tmp_path: Path) -> None:
+    refused("check", "--json", str(tmp_path / "new.json"), "--driver", "/no/such")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_port_in_use() -> None:

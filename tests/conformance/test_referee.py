@@ -516,6 +516,13 @@ def test_a_driver_that_answers_wrongly_is_named(ok: Any) -> None:
     assert bench.outcome.startswith("harness_error: driver answered 'need' wrongly")
 
 
+def test_items_of_a_command_that_lists_nothing_are_nobody_s_business() -> None:
+    bench = Bench({"connect": None}, {"call": {"tool": "a"}})
+    bench.answer(1, {"items": [[[]]]})
+    bench.answer(2, {"outcome": "result", "items": [7]})
+    assert not bench.outcome.startswith("harness_error")
+
+
 def test_a_driver_that_cannot_connect_ends_the_run() -> None:
     bench = Bench({"connect": None}, {"idle": None})
     bench.answer(1, error="no such transport")

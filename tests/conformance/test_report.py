@@ -38,6 +38,28 @@ def test_verdicts_are_words_in_a_table() -> None:
     assert text.endswith("1 pass, 1 FAIL, 1 untestable\n")
 
 
+def test_columns_stand_in_one_order_whatever_the_first_case_has() -> None:
+    results = [
+        made_result("pass", *where)
+        for where in (
+            ("http", "2026-07-28"),
+            ("stdio", "2026-07-28"),
+            ("http", "2025-11-25"),
+            ("stdio", "2025-11-25"),
+        )
+    ]
+    heads = [line.split() for line in printed(*results).splitlines() if line.startswith("┃")]
+    assert heads[0][2::2] == ["stdio", "stdio", "http", "http"]
+    assert heads[1][3::2] == ["2025-11-25", "2026-07-28"] * 2
+
+
+def test_an_id_in_the_list_is_never_cut() -> None:
+    file, name = io.StringIO(), "call:" + "long-" * 9 + "name"
+    print_list(Console(file=file, width=110), [made_case(id=name)])
+    rows = [line.split("│")[1].strip() for line in file.getvalue().splitlines() if "│" in line]
+    assert "".join(rows) == name
+
+
 def test_what_did_not_pass_shows_rule_strength_source_finding_and_witness() -> None:
     text = printed(made_result("warn"), made_result("pass", "http"))
     for wanted in (

@@ -232,3 +232,10 @@ def test_the_format_page_names_every_field_step_and_expectation() -> None:
         assert f"`{name}:" in page
     for name in schema["properties"]:
         assert f"`{name}`" in page
+
+
+def test_a_key_that_is_there_twice_is_named() -> None:
+    with pytest.raises(CaseError, match=r"^x\.yaml: not YAML: 'tools' is there twice$"):
+        parse_case(
+            text().replace(b"  tools:\n  - - a@1", b"  tools: []\n  tools:\n  - - a@1"), "x.yaml"
+        )

@@ -71,6 +71,11 @@ def test_what_was_pinned_is_what_the_example_shows(tmp_path: Path) -> None:
     assert result.stdout.strip() == "['add']"
 
 
+def test_the_number_of_cases_is_that_of_the_files() -> None:
+    cases = len(list((ROOT / "specs" / "relist_specs" / "cases").glob("*.yaml")))
+    assert re.findall(r"the (\d+) cases", README) == [str(cases)]
+
+
 def test_ci_runs_exactly_the_second_command() -> None:
     assert len(COMMANDS) == 2
     assert COMMANDS[1] in (ROOT / ".ci" / "run").read_text()

@@ -13,7 +13,10 @@ from relist_conformance.script import Case
 
 def print_list(console: Console, cases: Sequence[Case]) -> None:
     """A table of all cases: what each is about and what breaking it means, by revision."""
-    table = Table("case", "what it demands", "profile", "level")
+    table = Table()
+    table.add_column("case", overflow="fold")  # an id is broken rather than cut: it is to be used
+    for heading in ("what it demands", "profile", "level"):
+        table.add_column(heading)
     revisions = sorted({revision for case in cases for revision in case.revisions})
     for revision in revisions:
         table.add_column(f"breaking it\n{revision}")

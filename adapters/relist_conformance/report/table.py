@@ -85,7 +85,11 @@ def summary(results: Sequence[Result]) -> Text:
 def _table(results: Sequence[Result]) -> Table:
     table = Table()
     table.add_column("case", overflow="fold")
-    columns = dict.fromkeys((r.cell.transport, r.cell.revision) for r in results)
+    # stdio first, and not in the order of the first cases, which need not have all of them.
+    columns = sorted(
+        {(r.cell.transport, r.cell.revision) for r in results},
+        key=lambda column: (column[0] != "stdio", column),
+    )
     for transport, revision in columns:
         table.add_column(f"{transport}\n{revision}", no_wrap=True)
     for case, of_case in _by_case(results):
