@@ -128,6 +128,18 @@ async def test_prompts_pass_the_same_gate(era: str) -> None:
     assert brain.count("prompts/get") == 1
 
 
+@rule("RES-18")
+@ERAS
+@everywhere
+async def test_a_prompt_is_rendered_anew_each_time(era: str) -> None:
+    brain, pipe = serve(era)
+    brain.lists["prompts"] = [_prompt()]
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        for _ in range(2):
+            await catalogs.get_prompt("p", {"who": "me"})
+    assert brain.count("prompts/get") == 2
+
+
 @pytest.mark.parametrize("listed", [5, {}, [5], [{}], [{"name": 5, "required": True}]])
 @everywhere
 async def test_a_prompt_whose_arguments_are_no_list_asks_for_little(listed: object) -> None:

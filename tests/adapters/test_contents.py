@@ -182,6 +182,7 @@ async def _read_or_lost(catalogs: Catalogs, uri: str) -> None:
 # --- updates --------------------------------------------------------------------------------------
 
 
+@rule("STATE-15")
 @rule("RES-01")
 @rule("RES-03")
 @rule("RES-04")
@@ -281,6 +282,26 @@ async def test_what_is_wanted_no_more_is_not_heard_of(era: str) -> None:
         assert await first(updates) == "x://2"
     if era == LEGACY:
         assert brain.params(UNSUBSCRIBE) == [{"uri": "x://1"}]
+    await updates.aclose()
+
+
+@rule("RES-19")
+@ERAS
+@everywhere
+async def test_what_is_listed_no_more_stays_subscribed_to(era: str) -> None:
+    brain, pipe = serve_resources(era, "x://1", "x://2")
+    async with Catalogs.connect(pipe.target, policy=policy()) as catalogs:
+        await catalogs.idle()
+        catalogs.subscribe("x://1")
+        await watched(catalogs, "x://1")
+        brain.lists = {"resources": [{"name": "x://2", "uri": "x://2"}]}
+        snapshot = (await catalogs.resources.refresh()).snapshot
+        assert snapshot is not None
+        assert [item.key for item in snapshot.items] == ["x://2"]
+        updates = catalogs.updates()
+        pipe.send(brain.update("x://1"))
+        assert await first(updates) == "x://1"
+    assert brain.params(UNSUBSCRIBE) == []
     await updates.aclose()
 
 

@@ -209,7 +209,7 @@ async def test_nothing_is_declared_or_told_beyond_the_offer(era: str) -> None:
         assert [frame for _, frame in speaker.frames if "acknowledged" not in frame["method"]] == []
 
 
-@rule("EMIT-08", "EMIT-09", "EMIT-10", "EMIT-11")
+@rule("EMIT-08", "EMIT-09", "EMIT-10", "EMIT-11", "EMIT-27", "SUB-38")
 @virtually
 async def test_a_subscription_is_acknowledged_tagged_filtered_and_ended_in_good_order() -> None:
     server, publishing = low(EVERYTHING)
@@ -343,7 +343,7 @@ async def test_a_mailbox_holds_each_topic_once() -> None:
 # --- pages and calls ------------------------------------------------------------------------------
 
 
-@rule("EMIT-12", "EMIT-13", "EMIT-19", "TTL-01")
+@rule("EMIT-12", "EMIT-13", "EMIT-19", "EMIT-29", "TTL-01")
 @ERAS
 @virtually
 async def test_pages_on_the_wire(era: str) -> None:
@@ -462,7 +462,7 @@ def _view_of(token: Any) -> str:
     return "nobody" if token is None else str(token.client_id)
 
 
-@rule("EMIT-14", "EMIT-16", "EMIT-33", "DISC-30")
+@rule("EMIT-14", "EMIT-16", "EMIT-32", "EMIT-33", "DISC-30")
 @ERAS
 @virtually
 async def test_views_go_by_authorization_and_never_by_connection(era: str) -> None:

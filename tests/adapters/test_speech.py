@@ -35,6 +35,7 @@ def written(frame: Frame) -> tuple[str, dict[str, Any]]:
     return frame.message.method, dict(frame.message.params or {})
 
 
+@rule("LIFE-09")
 @rule("LIFE-01")
 def test_a_handshake_names_version_capabilities_and_client() -> None:
     frame = voice().request("1", e.RequestInitialize(1, LEGACY))

@@ -190,6 +190,14 @@ def test_list_and_explain() -> None:
     assert (really.returncode, really.stderr) == (2, f"relist: {said}\n")
 
 
+def test_a_rule_is_explained_whether_or_not_a_case_judges_it() -> None:
+    judged = run("explain", "DISC-10").stdout
+    assert judged.startswith("DISC-10  ")
+    assert "paging:every-page  every page is read" in judged
+    alone = run("explain", "LIFE-10").stdout
+    assert "No case judges it: Of 2025-03-26 alone, which the suite does not play" in alone
+
+
 def read(pipe: int) -> bytes:
     """What comes next through a pipe; nothing once all who could write are gone."""
     assert select.select([pipe], [], [], 60)[0], "nobody writes, and somebody still could"

@@ -45,7 +45,16 @@ def test_cases_come_with_relist_each_in_a_file_of_its_name() -> None:
     folder = files("relist_specs") / "cases"
     names = {path.name.removesuffix(".yaml") for path in folder.iterdir()}
     assert {case.id.replace(":", "-") for case in ALL} == names
-    assert len(ALL) > 30
+    assert len(ALL) > 200
+
+
+def test_what_the_manifests_of_the_sdks_name_has_the_cases_that_are_told() -> None:
+    page = Path(__file__).parents[2] / "specs" / "sdk-manifests.md"
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 40
+    assert all(re.fullmatch(r"[a-z-]+(:[a-z0-9-]+)+", name) for name, _ in rows)
+    told = {case for _, cases in rows for case in re.findall(r"`([^`]+)`", cases)}
+    assert told <= {case.id for case in ALL}
 
 
 def test_each_rule_that_the_official_suite_sets_aside_has_a_case() -> None:

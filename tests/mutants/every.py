@@ -22,7 +22,10 @@ ALL = {case.id: case for case in load_cases()}
 def _defects() -> Iterator[Defect]:
     """The ``DEFECTS`` of each module of this folder."""
     for path in sorted(HERE.glob("*.py")):
-        if path.stem not in ("every", "inside", "kit", "matrix") and path.stem[:5] != "test_":
+        if (
+            path.stem not in ("at_once", "clusters", "every", "inside", "kit", "matrix")
+            and path.stem[:5] != "test_"
+        ):
             yield from import_module(f"mutants.{path.stem}").DEFECTS
 
 

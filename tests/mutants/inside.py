@@ -1,6 +1,6 @@
 """The reference client judged inside this process: mostly in memory, in virtual time."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,14 +12,15 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from mutants.at_once import Cell, over_http, played
 from relist.policy import Policy
 from relist_conformance.drivers.base import perform
 from relist_conformance.drivers.reference import ReferenceConnection
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.errors import DriverReplyError
-from relist_conformance.play import Played, play
+from relist_conformance.play import Played
 from relist_conformance.script import Case
-from relist_mcp import Catalogs, Http, Streams
+from relist_mcp import Catalogs, Http, Stdio, Streams
 
 _Read = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Write = MemoryObjectSendStream[SessionMessage]
@@ -95,7 +96,7 @@ class Inside(ReferenceConnection):
         given = fields["target"]
         limit_ms = fields.get("request_timeout_ms") or 30_000
         policy = Policy(**{"seed": b"inside", "request_limit_ms": limit_ms, **POLICY})
-        target = Http(given["url"]) if "url" in given else _streams(given["link"])
+        target = _target(given)
         with self._scope:
             async with Catalogs.connect(target, policy=policy) as self._catalogs:
                 task_status.started()
@@ -118,15 +119,13 @@ class Insides:
         return await self._named[name].ask(op, fields)
 
 
-def _streams(link: MemoryLink) -> Streams:
+def _target(given: Mapping[str, Any]) -> Http | Stdio | Streams:
+    if "url" in given:
+        return Http(given["url"])
+    if "command" in given:
+        return Stdio(given["command"], given["env"])
+    link: MemoryLink = given["link"]
     return Streams(lambda: _transport(link))
-
-
-async def _judge(case: Case, revision: str, transport: str) -> Played:
-    async with anyio.create_task_group() as tasks:
-        played = await play(case, revision, transport, Insides(tasks))
-        tasks.cancel_scope.cancel()
-    return played
 
 
 def judge_inside(case: Case, revision: str) -> Played:
@@ -135,7 +134,17 @@ def judge_inside(case: Case, revision: str) -> Played:
     In memory and in virtual time; what is for HTTP alone over a real port.
     """
     if "memory" not in case.transports:
-        return anyio.run(_judge, case, revision, "http")
+        return judge_over_http([(case, revision)])[case.id, revision]
     clock = trio.testing.MockClock(autojump_threshold=0)
     options = {"clock": clock}
-    return anyio.run(_judge, case, revision, "memory", backend="trio", backend_options=options)
+    return anyio.run(played, case, revision, Insides, backend="trio", backend_options=options)
+
+
+def judge_really(case: Case, revision: str, transport: str) -> Played:
+    """The same over a real transport, in real time."""
+    return anyio.run(played, case, revision, Insides, transport)
+
+
+def judge_over_http(cells: Iterable[Cell]) -> Mapping[tuple[str, str], Played]:
+    """The same for many cases over HTTP, side by side."""
+    return anyio.run(over_http, cells, Insides)

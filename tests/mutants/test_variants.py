@@ -6,7 +6,7 @@ only HTTP has.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import anyio
 import pytest
@@ -15,10 +15,11 @@ import trio.testing
 from clients.lazy import Deaf, Lazy
 from clients.pages import Pages
 from clients.told import Told
+from mutants.at_once import over_http, played
 from relist_conformance.drivers.base import Connection, Target
 from relist_conformance.ends.memory import MemoryLink
 from relist_conformance.in_process import ClientTests, InProcessDriver
-from relist_conformance.play import Played, Stage, open_stage, play
+from relist_conformance.play import Played
 from relist_conformance.script import REVISIONS, Case, load_cases
 
 CELLS = {
@@ -53,45 +54,23 @@ against (SHOULD, or the seed) is found, and true."""
 CLIENTS = pytest.mark.parametrize("client", CHOICES, ids=lambda client: client.__name__)
 
 
-async def _play(
-    case: Case, revision: str, client: type[Told], stage: Stage | None = None
-) -> Played:
-    transport = "memory" if stage is None else "http"
-    async with anyio.create_task_group() as tasks:
-        driver = InProcessDriver(client, tasks)
-        played = await play(case, revision, transport, driver, stage=stage)
-        tasks.cancel_scope.cancel()
-        return played
-    raise AssertionError("a play is never cancelled from inside")
-
-
-async def _all_over_http(client: type[Told]) -> Mapping[tuple[str, str], Played]:
-    found: dict[tuple[str, str], Played] = {}
-    limiter = anyio.CapacityLimiter(8)
-
-    async def one(case: Case, revision: str) -> None:
-        async with limiter:
-            found[case.id, revision] = await _play(case, revision, client, stage)
-
-    async with open_stage() as stage, anyio.create_task_group() as tasks:
-        for case, revision in CELLS.values():
-            if "memory" not in case.transports:
-                tasks.start_soon(one, case, revision)
-    return found
-
-
 @cache
-def over_http(client: type[Told]) -> Mapping[tuple[str, str], Played]:
-    """What only HTTP has takes real time, most of it waiting: all such cases at once."""
-    return anyio.run(_all_over_http, client)
+def _over_http(client: type[Told]) -> Mapping[tuple[str, str], Played]:
+    cells = [(case, revision) for case, revision in CELLS.values() if _only_http(case)]
+    return anyio.run(over_http, cells, partial(InProcessDriver, client))
+
+
+def _only_http(case: Case) -> bool:
+    return "memory" not in case.transports
 
 
 def judged(case: Case, revision: str, client: type[Told]) -> Played:
     """Play one case against one client."""
-    if "memory" not in case.transports:
-        return over_http(client)[case.id, revision]
+    if _only_http(case):
+        return _over_http(client)[case.id, revision]
     options = {"clock": trio.testing.MockClock(autojump_threshold=0)}
-    return anyio.run(_play, case, revision, client, backend="trio", backend_options=options)
+    new = partial(InProcessDriver, client)
+    return anyio.run(played, case, revision, new, backend="trio", backend_options=options)
 
 
 @CLIENTS

@@ -1,7 +1,8 @@
 """The page of the clients broken on purpose: each defect, and the cases that catch it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
+from mutants.clusters import CLUSTERS, Cluster
 from mutants.every import ALL, DEFECTS, Touch, touches
 from mutants.kit import Defect
 from relist.check.expect import ANOMALIES
@@ -12,6 +13,10 @@ cases. A defect is caught by the case that is for it. *Also caught by* are cases
 defect shows as well. *Says nothing* are cases that do not come to a verdict about such a client.
 All other cases pass. What is pinned here is played anew by `pytest -m nightly tests/mutants`, and
 in part by every run of the tests; `python tests/mutants/matrix.py` writes the pins anew."""
+
+_REPORTS = """\
+The kinds of fault in a log of 161 public bug reports about clients, and defects that stand for
+each."""
 
 
 def defects_page(command: str) -> str:
@@ -27,7 +32,14 @@ def defects_page(command: str) -> str:
             "| defect | what it does | case | also caught by | says nothing |",
         ]
         lines += ["| --- | --- | --- | --- | --- |", *map(_row, defects), ""]
+    lines += ["## What people report", "", _REPORTS, "", "| kind of fault | defects |"]
+    lines += ["| --- | --- |", *map(_cluster, CLUSTERS.values()), ""]
     return "\n".join(lines)
+
+
+def _cluster(cluster: Cluster) -> str:
+    told = cluster.why_not or _cases({*cluster.defects}, DEFECTS)
+    return f"| {cluster.name} | {told} |"
 
 
 def _row(defect: Defect) -> str:
@@ -42,9 +54,5 @@ def _rest(found: list[Touch], caught: set[str]) -> str:
     return _cases({one.case for one in found} - caught)
 
 
-def _cases(names: set[str]) -> str:
-    return ", ".join(f"`{name}`" for name in _ordered(names))
-
-
-def _ordered(names: set[str]) -> Iterator[str]:
-    return (name for name in ALL if name in names)
+def _cases(names: set[str], of: Iterable[str] = ALL) -> str:
+    return ", ".join(f"`{name}`" for name in of if name in names)

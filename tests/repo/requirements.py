@@ -1,8 +1,9 @@
-"""Where each requirement is decided and shown: found by scanning the sources for its id.
+"""Where each requirement is decided, shown and judged: found by scanning the sources for its id.
 
 A place cites a row by its id in a docstring or comment (``Rule: SUB-05, SUB-20 to 23``); a test by
 ``@pytest.mark.rule("SUB-05")`` as well. What no code of the client cites says in requirements.yaml
-why, exactly once: by a decision record, by exclusion, or as open.
+why, exactly once: by a decision record, by exclusion, or as open. A breach that the wire shows is
+judged by a case of the suite, or the row says why it is not (``unplayed``).
 """
 
 import ast
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+
+from relist_conformance.script import load_cases
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
@@ -167,14 +170,23 @@ def deciding() -> Places:
 
 
 def showing() -> Places:
-    """By id: the invariants, tests, dialogues and cases that name it."""
+    """By id: the invariants, tests and dialogues that name it."""
     checks = sorted((MODEL / "check").rglob("*.py"))
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     found = {rule: list(places) for rule, places in _gathered((*checks, *tests)).items()}
-    texts = [*(ROOT / "tests" / "transcripts").glob("*.txt"), *(DATA / "cases").glob("*.yaml")]
-    for path in sorted(texts):
+    dialogues = sorted((ROOT / "tests" / "transcripts").glob("*.txt"))
+    for path in (*dialogues, DATA / "drift.yaml"):  # a test plays each row of that table
         for rule in dict.fromkeys(ids_in(path.read_text())):
             found.setdefault(rule, []).append(Place(path, ""))
+    return found
+
+
+def judging() -> Mapping[str, list[str]]:
+    """By id: the cases of the suite whose ``rules`` name it."""
+    found: dict[str, list[str]] = {}
+    for case in load_cases():
+        for rule in case.rules:
+            found.setdefault(rule, []).append(case.id)
     return found
 
 
@@ -211,3 +223,39 @@ def complaints(
             yield f"{rule}: decided {len(ways)} times"
         if "decision" in row and row["decision"] not in treated.get(rule, ()):
             yield f"{rule}: decision {row['decision']} does not speak of it"
+
+
+# --- who judges -----------------------------------------------------------------------------------
+
+ON_THE_WIRE = ("wire", "wire+act", "wire+driver")
+
+
+def can_be_played(rule: str, row: Row) -> bool:
+    """Whether the traffic of a client shows a breach of this row, and a breach is a fault.
+
+    A permission is never scored, a duty of servers is none of the client, and what a host does with
+    its lists is out of sight.
+    """
+    nobody = row.get("excluded", {}).get("because") in ("server", "host")
+    binds = row["strength"] != "MAY" and "obliges" not in row and not nobody
+    return must_be_decided(rule) and binds and row["wire"] in ON_THE_WIRE
+
+
+def unjudged(rows: Mapping[str, Row], judged: Iterable[str]) -> Iterator[str]:
+    """What no case judges without saying why, and excuses that are not needed (any more)."""
+    cases = set(judged)
+    for rule, row in rows.items():
+        if "unplayed" in row and rule in cases:
+            yield f"{rule}: a case judges it, so `unplayed` is stale"
+        elif "unplayed" in row and not can_be_played(rule, row):
+            yield f"{rule}: nobody asks for a case, so `unplayed` says nothing"
+        elif can_be_played(rule, row) and rule not in cases and "unplayed" not in row:
+            yield f"{rule}: no case judges it, and nothing says why"
+
+
+def unshown(rows: Mapping[str, Row], shown: Iterable[str]) -> Iterator[str]:
+    """What the code claims to do, and no invariant, test, dialogue or case shows."""
+    there = set(shown)
+    for rule, row in rows.items():
+        if must_be_decided(rule) and rule not in there and "excluded" not in row:
+            yield f"{rule}: nothing shows it"

@@ -14,8 +14,10 @@ from repo.requirements import (
     ROWS,
     Place,
     Row,
+    can_be_played,
     deciding,
     family,
+    judging,
     must_be_decided,
     records,
     showing,
@@ -28,7 +30,7 @@ INVARIANTS = {name for _, checks in CHECKS.values() for name in checks}
 
 def requirements_page(regenerate: str) -> str:
     """The page; it says how it is renewed."""
-    decided, shown, treated = deciding(), showing(), treating()
+    decided, shown, treated, judged = deciding(), showing(), treating(), judging()
     told = [
         "# Requirements\n",
         f"<!-- generated: {regenerate} -->\n",
@@ -37,15 +39,20 @@ def requirements_page(regenerate: str) -> str:
         " The rows are data: [`requirements.yaml`](relist_specs/requirements.yaml) has their whole"
         " text, their sources and what the columns mean. A row is decided by the code that cites"
         " its id, by a decision record, or it is excluded with its reason; a test fails when a row"
-        " is decided in no way or in two. Names under *shown by* are invariants, tests, dialogues"
-        " and cases that cite the row.\n",
-        _sums(decided),
+        " is decided in no way or in two. Names under *shown by* are invariants, tests and"
+        " dialogues that cite the row.\n",
+        "*level* is what must be seen to judge a client: its traffic (`wire`), its traffic when"
+        " something tells it to act (`wire+act`), its own reports (`driver`), or both. *judged by*"
+        " are the cases of the suite. A row whose breach the traffic shows has a case, or its"
+        " reason stands there; a test fails when both or none is the case. Permissions and duties"
+        " of servers have no case: nobody is judged by them.\n",
+        _sums(decided, judged),
     ]
     for letters in DECIDED:
         told += [
             f"## {letters}: {REQUIREMENTS['families'][letters]}\n",
             markdown_table(
-                ("id", "requirement", "strength", "decided", "shown by"),
+                ("id", "requirement", "strength", "decided", "shown by", "level", "judged by"),
                 [
                     (
                         rule,
@@ -53,6 +60,9 @@ def requirements_page(regenerate: str) -> str:
                         " of the ".join(filter(None, (row["strength"], row.get("obliges")))),
                         _how(row, decided.get(rule, ()), treated.get(rule, ())),
                         ", ".join(_shown(shown.get(rule, ()))),
+                        row["wire"],
+                        row.get("unplayed")
+                        or ", ".join(f"`{one}`" for one in judged.get(rule, ())),
                     )
                     for rule, row in ROWS.items()
                     if family(rule) == letters
@@ -74,7 +84,7 @@ def requirements_page(regenerate: str) -> str:
     return "\n".join(told)
 
 
-def _sums(decided: Mapping[str, Iterable[Place]]) -> str:
+def _sums(decided: Mapping[str, Iterable[Place]], judged: Mapping[str, list[str]]) -> str:
     rows = {rule: row for rule, row in ROWS.items() if must_be_decided(rule)}
     excluded = [row["excluded"]["because"] for row in rows.values() if "excluded" in row]
     parts = [
@@ -84,7 +94,13 @@ def _sums(decided: Mapping[str, Iterable[Place]]) -> str:
         *(f"{excluded.count(why)} excluded ({why})" for why in dict.fromkeys(sorted(excluded))),
         f"{sum('open' in row for row in rows.values())} open",
     ]
-    return f"{', '.join(parts)}.\n"
+    seen = [rule for rule, row in rows.items() if can_be_played(rule, row)]
+    cases = sum(rule in judged for rule in seen)
+    others = sum(rule in judged for rule in rows) - cases
+    return (
+        f"{', '.join(parts)}. Of {len(seen)} rows whose breach the traffic shows {cases} are judged"
+        f" by a case, {len(seen) - cases} say why not; {others} of the other rows are, too.\n"
+    )
 
 
 def _how(row: Row, places: Iterable[Place], treated: Iterable[str]) -> str:
@@ -121,3 +137,7 @@ def _shown(places: Iterable[Place]) -> Iterator[str]:
             file = path.relative_to(ROOT).as_posix()
             told[f"`{file.removeprefix('tests/').removeprefix('specs/relist_specs/')}`"] = None
     yield from told
+
+
+def _names(cases: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in cases)

@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = (
     *("tests/unit", "tests/law", "tests/transcripts"),
-    *("tests/conformance/test_judge.py", "tests/conformance/test_deviation.py"),
+    *(f"tests/conformance/test_{name}.py" for name in ("judge", "frames", "witness", "deviation")),
+    "tests/conformance/test_bounding.py",
     *("tests/repo/test_generated.py", "tests/strength"),
 )
 FAST = "not nightly and not thorough and not strength"

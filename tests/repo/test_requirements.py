@@ -23,7 +23,11 @@ from repo.requirements import (
     deciding,
     family,
     ids_in,
+    judging,
+    showing,
     treating,
+    unjudged,
+    unshown,
 )
 
 # What is agreed to be open for now; nothing else may be.
@@ -86,6 +90,14 @@ def test_sources_are_named() -> None:
 
 def test_every_row_is_decided_in_one_way() -> None:
     assert list(complaints(ROWS, deciding(), treating())) == []
+
+
+def test_every_row_that_the_wire_shows_is_judged_or_says_why_not() -> None:
+    assert list(unjudged(ROWS, judging())) == []
+
+
+def test_every_row_is_shown() -> None:
+    assert list(unshown(ROWS, (*showing(), *judging()))) == []
 
 
 def test_nothing_is_open_but_what_is_agreed() -> None:
@@ -233,3 +245,49 @@ def test_what_is_decided_once_is_right(rule: str, row: Row, code: tuple[str, ...
 def test_families_that_nobody_decides_here_say_nothing() -> None:
     (complaint,) = complaints({"AGG-01": EXCLUDED}, (), {})
     assert complaint == "AGG-01: nobody asks how it is decided"
+
+
+WIRE = {"wire": "wire", "strength": "MUST"}
+
+
+@pytest.mark.parametrize(
+    ("row", "judged", "complaint"),
+    [
+        (WIRE, (), "no case judges it, and nothing says why"),
+        ({**WIRE, "unplayed": "why"}, ("CAP-01",), "a case judges it, so `unplayed` is stale"),
+        (
+            {**WIRE, "wire": "driver", "unplayed": "why"},
+            (),
+            "nobody asks for a case, so `unplayed` says nothing",
+        ),
+        (
+            {**WIRE, "strength": "MAY", "unplayed": "why"},
+            (),
+            "nobody asks for a case, so `unplayed` says nothing",
+        ),
+    ],
+)
+def test_what_is_judged_by_nobody_is_found(
+    row: Row, judged: tuple[str, ...], complaint: str
+) -> None:
+    assert list(unjudged({"CAP-01": row}, judged)) == [f"CAP-01: {complaint}"]
+
+
+@pytest.mark.parametrize(
+    ("row", "judged"),
+    [
+        (WIRE, ("CAP-01",)),
+        ({**WIRE, "unplayed": "why"}, ()),
+        ({**WIRE, "wire": "driver"}, ()),
+        ({**WIRE, "strength": "MAY"}, ()),
+        ({**WIRE, "obliges": "server"}, ()),
+        ({**WIRE, **EXCLUDED}, ()),
+    ],
+)
+def test_what_is_judged_or_excused_is_right(row: Row, judged: tuple[str, ...]) -> None:
+    assert list(unjudged({"CAP-01": row}, judged)) == []
+
+
+def test_what_nothing_shows_is_found() -> None:
+    rows: Mapping[str, Row] = {"CAP-01": {}, "CAP-02": {}, "CAP-03": EXCLUDED, "AGG-01": {}}
+    assert list(unshown(rows, ("CAP-02",))) == ["CAP-01: nothing shows it"]

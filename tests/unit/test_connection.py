@@ -449,6 +449,7 @@ def test_a_transport_that_does_not_open_in_time_is_given_up() -> None:
     assert (line.phase(), line.told) == (LinkPhase.WAITING, [CloseTransport(1)])
 
 
+@rule("CAP-23")
 @rule("LIFE-13")
 def test_nothing_of_an_earlier_connection_is_believed() -> None:
     line = live()

@@ -184,6 +184,14 @@ def test_a_kind_that_appears_is_listed_and_listened_for() -> None:
     assert client.session.catalog(Kind.TOOLS).standing.covered
 
 
+@rule("CAP-21")
+def test_an_offer_that_is_renewed_leaves_the_lists_alone() -> None:
+    client = Served()
+    before = {kind: client.session.catalog(kind).snapshot for kind in KINDS}
+    client.rediscover(FULL)
+    assert {kind: client.session.catalog(kind).snapshot for kind in KINDS} == before
+
+
 @rule("SUB-27")
 @rule("SUB-34")
 def test_a_stream_that_takes_over_vouches_for_nothing_listed_before() -> None:

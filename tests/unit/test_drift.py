@@ -91,6 +91,25 @@ def desk() -> Desk:
 # --- safe contraction -----------------------------------------------------------------------------
 
 
+@rule("DRIFT-01", "DRIFT-02", "DRIFT-05", "DRIFT-06")
+def test_wishes_and_sights_are_kept_apart(desk: Desk) -> None:
+    profiles, first = desk.ledger.profiles, desk.now(A)
+    desk.see({"a": "2", "b": "1"})
+    assert desk.ledger.profiles == profiles  # the wish is for the reference, whatever is seen there
+    assert desk.now(A) != first
+    seen = desk.ledger.seen
+    desk.wish(exactly("agent", B))
+    assert desk.ledger.seen == seen
+    assert len({A, ref("a", "away"), ref("a", subject=Subject.PROMPT), ref("b")}) == 4
+
+
+@rule("DRIFT-40")
+def test_time_carries_no_approval_over(desk: Desk) -> None:
+    for at_ms in (1, 10**12):
+        desk.see({"a": "2", "b": "1"}, at_ms=at_ms)
+        assert (desk.shown(), desk.stands()) == ([], Why.CHANGED)
+
+
 @rule("DRIFT-21", "DRIFT-22")
 def test_a_change_leaves_the_surface_until_it_is_approved(desk: Desk) -> None:
     desk.see({"a": "2", "b": "1"})
@@ -180,7 +199,7 @@ def test_the_same_again_is_the_same_ledger(desk: Desk) -> None:
     assert desk.see({"a": "1", "b": "1"}).ledger is before
 
 
-@rule("DRIFT-24")
+@rule("DRIFT-24", "DRIFT-41")
 def test_a_new_upstream_of_the_same_definition_makes_no_noise(desk: Desk) -> None:
     taken = inventory({"a": "1", "b": "1"})
     other = evolve(taken.definitions["a"], upstream=definition("z").upstream)
@@ -201,7 +220,7 @@ def test_nobody_is_disturbed_for_what_is_not_theirs(desk: Desk) -> None:
 # --- servers --------------------------------------------------------------------------------------
 
 
-@rule("DRIFT-11", "DRIFT-13")
+@rule("DRIFT-11", "DRIFT-12", "DRIFT-13")
 def test_another_server_under_the_same_name_shows_nothing_until_confirmed(desk: Desk) -> None:
     desk.see({"a": "1", "b": "1"}, MOVED)
     assert (desk.words, desk.shown(), desk.stands()) == (["identity changed"], [], Why.SERVER)

@@ -12,6 +12,7 @@ from support.one import fresh, policy, walking
 rule = pytest.mark.rule
 
 
+@rule("STATE-06")
 @rule("TTL-15")
 @rule("TTL-16")
 @rule("TTL-02")
@@ -26,6 +27,7 @@ def test_fresh_strictly_before_the_deadline(covered: bool) -> None:
     assert one.phase() is Phase.FRESH
 
 
+@rule("STATE-08")
 @rule("TTL-09")
 @rule("TTL-29")
 @rule("TTL-31")

@@ -71,6 +71,17 @@ def test_a_proof_about_an_older_list_proves_nothing() -> None:
     assert one.catalog is before
 
 
+@rule("ATOM-25")
+def test_a_notice_counts_no_generation() -> None:
+    one = fresh()
+    before = one.catalog.generation
+    one.notice()
+    assert one.catalog.generation == before
+    one.wake()
+    one.page("c")
+    assert one.catalog.generation == before + 1
+
+
 def test_the_first_doubt_is_kept() -> None:
     one = fresh()
     one.notice()

@@ -256,6 +256,14 @@ def test_list_changed_is_declared_by_true_alone(flag: object, heeded: bool) -> N
     assert channels == ({Channel.RESOURCES} if heeded else set())
 
 
+@rule("CAP-08")
+@pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.parametrize("subscribe", [True, False])
+def test_updates_and_changes_are_declared_apart(subscribe: bool, changed: bool) -> None:
+    offered = read_capabilities({"resources": {"subscribe": subscribe, "listChanged": changed}})
+    assert (offered.subscribe, bool(offered.channels)) == (subscribe, changed)
+
+
 @rule("SUB-06")
 @rule("SUB-36")
 def test_only_true_grants() -> None:

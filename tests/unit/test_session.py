@@ -279,6 +279,17 @@ def test_a_notice_before_its_acknowledgement_is_a_defect_but_a_reason_for_doubt(
     assert walk.spoiled
 
 
+@rule("SUB-09")
+def test_what_else_comes_before_an_acknowledgement_is_of_no_matter() -> None:
+    client = Client()
+    client.modern()
+    client.notice(serial=7)
+    client.notice(serial=None)
+    client.acknowledged()
+    assert client.core.session.listen.phase is ListenPhase.OPEN
+    assert all(client.core.session.catalog(kind).standing.covered for kind in KINDS)
+
+
 @rule("SUB-14")
 def test_a_notice_of_a_finished_subscription_changes_nothing() -> None:
     client = modern()
@@ -432,6 +443,7 @@ def test_news_of_another_epoch_changes_nothing() -> None:
 
 
 @rule("REC-10")
+@rule("STATE-13")
 def test_after_closing_nothing_is_shown_as_certain() -> None:
     client = legacy()
     client.hear(i.CloseWanted(client.now_ms))

@@ -139,10 +139,12 @@ def _policy(target: Target) -> Policy:
     return Policy(seed=seed) if limit_ms is None else Policy(seed=seed, request_limit_ms=limit_ms)
 
 
+OFFERED = (*OPS, *(op for op in OPTIONAL if op != "advance"), "planned")
+
+
 def main() -> None:
     """Run the driver."""
-    offered = (*OPS, *(op for op in OPTIONAL if op != "advance"), "planned")
-    run_driver({"name": "relist", "version": __version__, "ops": offered}, ReferenceConnection)
+    run_driver({"name": "relist", "version": __version__, "ops": OFFERED}, ReferenceConnection)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The rules that reports speak of: text, strength and links, from ``requirements.yaml``."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,10 +21,23 @@ def requirements(wanted: Collection[str]) -> Mapping[str, Requirement]:
     return {name: rule for name, rule in _all().items() if name in wanted}
 
 
+def why_unplayed(rule: str) -> str:
+    """Why no case judges this rule, as far as its row says so."""
+    rows: Sequence[Mapping[str, Any]] = _raw()["rows"]
+    why: str = next((row.get("unplayed", "") for row in rows if row["id"] == rule), "")
+    return " ".join(why.split())
+
+
+@cache
+def _raw() -> Mapping[str, Any]:
+    text = (files("relist_specs") / "requirements.yaml").read_bytes()
+    raw: Mapping[str, Any] = yaml.load(text, _Loader)
+    return raw
+
+
 @cache
 def _all() -> Mapping[str, Requirement]:
-    text = (files("relist_specs") / "requirements.yaml").read_bytes()
-    raw = yaml.load(text, _Loader)
+    raw = _raw()
     return {
         row["id"]: Requirement(
             row["id"],

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +15,7 @@ from relist_conformance.errors import plain
 from relist_conformance.report.labels import witness_lines
 from relist_conformance.report.model import Report
 from relist_conformance.runner import Result, Word
-from relist_conformance.script import Case
+from relist_conformance.script import Case, Source
 
 SHOWN: Mapping[Word, tuple[str, str]] = {
     "pass": ("pass", "green"),
@@ -120,7 +120,7 @@ def _print_case(console: Console, case: Case, results: Sequence[Result]) -> None
     console.print(Text.assemble((case.id, "bold"), "  ", plain(case.title)), soft_wrap=True)
     print_indented(console, Text(plain(case.text, _MAX_TEXT)))
     print_indented(console, Text(f"{strength(case)}; rules {', '.join(case.rules)}", "dim"))
-    print_sources(console, case)
+    print_sources(console, case.source)
     for text, same in _by_text([result for result in results if result.word != "pass"]):
         word, style = SHOWN[same[0].word]
         cells = ", ".join(result.cell.where for result in same)
@@ -151,9 +151,9 @@ def deviation_lines(left: Deviation) -> Iterator[str]:
     yield f"the machine: {plain(left.held, _MAX_TEXT)}"
 
 
-def print_sources(console: Console, case: Case) -> None:
+def print_sources(console: Console, sources: Iterable[Source]) -> None:
     """Where the rule comes from. Addresses are never broken, so that they can be followed."""
-    for source in case.source:
+    for source in sources:
         print_indented(console, Text(f"Source: {plain(source.name, _MAX_TEXT)}", "dim"))
         if source.url:
             address = Text(f"    {plain(source.url, _MAX_TEXT)}", "dim")
