@@ -20,7 +20,9 @@ _NEVER_RECONNECTS = {
 _RESUMES_BROKEN_STREAMS = {"stream:broken-is-not-resumed": "warn"}
 _OUTAGES_MEAN_LEGACY = {"era:server-fault-is-no-verdict": "warn"}
 _OLD_LOOP = {
+    "call:arguments-are-checked": "warn - warn -",
     "capability:undeclared": "fail - fail -",
+    "capability:undeclared:tools": "fail - fail -",
     "paging:empty-cursor": "warn - warn -",
     "paging:repeated-item": "warn - warn -",
     "reconnect:lists-again": "warn - warn -",
@@ -35,9 +37,15 @@ _ANY_RESULT_TYPE = {
 }
 
 _NO_GATE = {"call:arguments-are-checked": EVERYWHERE, "prompt:vanished": EVERYWHERE}
+_SUBSCRIBES_UNDECLARED = {"resource:subscribe-undeclared": "fail fail"}
 
 FINDINGS = {
     "sdk_v2.mjs": {
+        **_NO_GATE,
+        **_SUBSCRIBES_UNDECLARED,
+        "capability:undeclared:not-empty": EVERYWHERE,
+        "listen:not-resumed": "warn",
+        "resource:input-required-is-not-kept": "fail fail",
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_TAGS_ARE_NOT_READ,
         **_NEVER_RECONNECTS,
@@ -47,11 +55,16 @@ FINDINGS = {
         "ttl:first-page-received-first": "warn warn",
         "ttl:negative-is-zero": "warn warn",
     },
-    "sdk_v1.mjs": _OLD_LOOP,
+    "sdk_v1.mjs": {
+        **_OLD_LOOP,
+        **_SUBSCRIBES_UNDECLARED,
+        "paging:dead-cursors": "warn - warn -",
+        "prompt:vanished": "warn - warn -",
+    },
     "mcp1_client": {**_OLD_LOOP, "cancel:by-notification": "warn -"},
     "mcp_client": {
         **_NO_GATE,
-        "resource:subscribe-undeclared": "fail fail",
+        **_SUBSCRIBES_UNDECLARED,
         **_SUBSCRIPTIONS_END_UNNOTICED,
         **_TAGS_ARE_NOT_READ,
         **_NEVER_RECONNECTS,
@@ -60,6 +73,7 @@ FINDINGS = {
         **_RESUMES_BROKEN_STREAMS,
         **_OUTAGES_MEAN_LEGACY,
         "capability:undeclared": "fail warn fail warn",
+        "capability:undeclared:tools": "fail warn fail warn",
         "paging:repeated-item": EVERYWHERE,
     },
     "fastmcp_client": {
@@ -71,6 +85,7 @@ FINDINGS = {
         **_OUTAGES_MEAN_LEGACY,
         "cache:input-required-list": "warn warn",
         "capability:undeclared": "fail warn fail warn",
+        "capability:undeclared:tools": "fail warn fail warn",
         "paging:repeated-cursor": "warn fail warn fail",
         "paging:repeated-item": EVERYWHERE,
         "reconnect:lists-again": "warn n/a warn n/a",
@@ -88,7 +103,9 @@ FINDINGS = {
         **dict.fromkeys(
             (
                 *("failure:keeps-last-good", "malformed:list-of-another-type", "malformed:no-list"),
-                *("notice:next-access", "paging:every-page", "storm:burst", "storm:feedback"),
+                *("notice:next-access", "storm:burst", "storm:feedback"),
+                *("paging:every-page", "paging:prompts", "paging:resources", "paging:templates"),
+                "publication:failed-at-first",
                 *("storm:all-kinds", "storm:feedback:across-kinds", "storm:hundreds-at-once"),
                 "storm:while-listing",
             ),

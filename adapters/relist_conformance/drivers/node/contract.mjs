@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 export const KINDS = ['tools', 'prompts', 'resources', 'resource_templates'];
-const OPS = ['hello', 'connect', 'need', 'believe', 'call', 'idle', 'stop'];
+export const OPS = ['hello', 'connect', 'need', 'believe', 'call', 'idle', 'stop'];
 
 /**
  * @typedef {{ name: string, description: string }} Item
@@ -22,11 +22,29 @@ const OPS = ['hello', 'connect', 'need', 'believe', 'call', 'idle', 'stop'];
  * @property {(name: string, args: object) => Promise<{ outcome: string, detail?: string }>} call
  * @property {() => Promise<void>} close
  * @property {() => Promise<{ idle: boolean | null }>} [idle]
+ *
+ * These, where `ops` of the hello names them:
+ * @property {(kind: string) => Promise<{ items: Item[] | null }>} [refresh]
+ * @property {(uri: string) => Promise<{ outcome: string, text?: string }>} [read]
+ * @property {(name: string, args: object) => Promise<{ outcome: string, text?: string }>} [get_prompt]
+ * @property {(uri: string) => Promise<{}>} [subscribe]
+ * @property {(uri: string) => Promise<{}>} [unsubscribe]
  */
 
 /** The contract's items for the items of a list result. @returns {Item[]} */
 export const listed = (items) =>
   items.map(({ name, description }) => ({ name, description: description ?? '' }));
+
+/** The outcome of a call, read or prompt; `textsOf` takes what holds the texts out of its result. */
+export async function outcomeOf(use, textsOf = () => []) {
+  try {
+    const result = await use;
+    const text = textsOf(result).map((one) => one.text ?? '').join('');
+    return { outcome: result.isError ? 'error' : 'result', text };
+  } catch (error) {
+    return { outcome: 'error', detail: String(error.message) };
+  }
+}
 
 /** The version of an installed package. `entry` is any module of it. */
 export function versionOf(name, entry = name) {
@@ -59,10 +77,10 @@ class Live {
     return Promise.race([this.stopped, this.usable.then(() => this.#ask(op, command))]);
   }
 
-  #ask(op, command) {
-    if (op === 'need') return this.connection.need(command.kind);
-    if (op === 'call') return this.connection.call(command.name, command.arguments ?? {});
-    return this.connection.idle?.() ?? { idle: null };
+  #ask(op, { kind, uri, name, arguments: args = {} }) {
+    if (op === 'idle') return this.connection.idle?.() ?? { idle: null };
+    const about = kind ?? uri;
+    return about === undefined ? this.connection[op](name, args) : this.connection[op](about);
   }
 }
 
@@ -94,7 +112,7 @@ export function runDriver(hello, Client) {
       const all = { ops: OPS, transports: ['stdio', 'http'], revisions, kinds: KINDS };
       return { contract: 1, level: 'full', ...all, ...hello };
     }
-    if (!OPS.includes(op)) throw new Refused('unknown op', 'unsupported');
+    if (!(hello.ops ?? OPS).includes(op)) throw new Refused('unknown op', 'unsupported');
     if (op === 'stop') return stop(name === undefined ? [...connections.keys()] : [name]);
     if (op === 'connect') {
       const { target, request_timeout_ms, revision } = command;

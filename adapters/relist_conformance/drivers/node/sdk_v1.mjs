@@ -7,7 +7,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { listed, runDriver, versionOf } from './contract.mjs';
+import { listed, OPS, outcomeOf, runDriver, versionOf } from './contract.mjs';
 
 class SdkConnection {
   #held = new Map();
@@ -69,13 +69,27 @@ class SdkConnection {
     return { items: this.#held.get(kind) ?? null, state: 'unknown' };
   }
 
-  async call(name, args) {
-    try {
-      const result = await this.client.callTool({ name, arguments: args });
-      return { outcome: result.isError ? 'error' : 'result' };
-    } catch (error) {
-      return { outcome: 'error', detail: String(error.message) };
-    }
+  call(name, args) {
+    return outcomeOf(this.client.callTool({ name, arguments: args }));
+  }
+
+  read(uri) {
+    return outcomeOf(this.client.readResource({ uri }), (result) => result.contents);
+  }
+
+  get_prompt(name, args) {
+    const prompt = this.client.getPrompt({ name, arguments: args });
+    return outcomeOf(prompt, (result) => result.messages.map((one) => one.content));
+  }
+
+  async subscribe(uri) {
+    await this.client.subscribeResource({ uri });
+    return {};
+  }
+
+  async unsubscribe(uri) {
+    await this.client.unsubscribeResource({ uri });
+    return {};
   }
 
   close() {
@@ -85,4 +99,5 @@ class SdkConnection {
 
 const name = '@modelcontextprotocol/sdk';
 const version = versionOf(name, `${name}/client/index.js`);
-runDriver({ name, version, revisions: ['2025-11-25'] }, SdkConnection);
+const ops = [...OPS, 'read', 'get_prompt', 'subscribe', 'unsubscribe'];
+runDriver({ name, version, ops, revisions: ['2025-11-25'] }, SdkConnection);

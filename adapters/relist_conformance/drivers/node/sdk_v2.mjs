@@ -6,10 +6,11 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { listed, runDriver, versionOf } from './contract.mjs';
+import { listed, OPS, outcomeOf, runDriver, versionOf } from './contract.mjs';
 
 class SdkConnection {
   #held = new Map();
+  #streams = new Map();
 
   constructor(target, requestTimeoutMs) {
     this.options = { timeout: requestTimeoutMs };
@@ -46,30 +47,57 @@ class SdkConnection {
     return this.client.connect(this.transport, this.options);
   }
 
-  async need(kind) {
-    this.#held.set(kind, listed(await this.#list(kind)));
+  need(kind) {
+    return this.#given(kind, this.options);
+  }
+
+  refresh(kind) {
+    return this.#given(kind, { ...this.options, cacheMode: 'refresh' });
+  }
+
+  async #given(kind, options) {
+    this.#held.set(kind, listed(await this.#list(kind, options)));
     return { items: this.#held.get(kind) };
   }
 
-  async #list(kind) {
-    if (kind === 'tools') return (await this.client.listTools(undefined, this.options)).tools;
-    if (kind === 'prompts') return (await this.client.listPrompts(undefined, this.options)).prompts;
-    if (kind === 'resources')
-      return (await this.client.listResources(undefined, this.options)).resources;
-    return (await this.client.listResourceTemplates(undefined, this.options)).resourceTemplates;
+  async #list(kind, options) {
+    if (kind === 'tools') return (await this.client.listTools(undefined, options)).tools;
+    if (kind === 'prompts') return (await this.client.listPrompts(undefined, options)).prompts;
+    if (kind === 'resources') return (await this.client.listResources(undefined, options)).resources;
+    return (await this.client.listResourceTemplates(undefined, options)).resourceTemplates;
   }
 
   believe(kind) {
     return { items: this.#held.get(kind) ?? null, state: 'unknown' };
   }
 
-  async call(name, args) {
-    try {
-      const result = await this.client.callTool({ name, arguments: args });
-      return { outcome: result.isError ? 'error' : 'result' };
-    } catch (error) {
-      return { outcome: 'error', detail: String(error.message) };
-    }
+  call(name, args) {
+    return outcomeOf(this.client.callTool({ name, arguments: args }));
+  }
+
+  read(uri) {
+    return outcomeOf(this.client.readResource({ uri }), (result) => result.contents);
+  }
+
+  get_prompt(name, args) {
+    const prompt = this.client.getPrompt({ name, arguments: args });
+    return outcomeOf(prompt, (result) => result.messages.map((one) => one.content));
+  }
+
+  /** In the way of the era: a stream of its own, which nobody waits for, or a request. */
+  async subscribe(uri) {
+    if (this.client.getProtocolEra() === 'modern') {
+      const stream = this.client.listen({ resourceSubscriptions: [uri] });
+      this.#streams.set(uri, stream);
+      stream.catch((error) => console.error('change stream ended:', error));
+    } else await this.client.subscribeResource({ uri });
+    return {};
+  }
+
+  async unsubscribe(uri) {
+    const stream = this.#streams.get(uri);
+    await (stream ? (await stream).close() : this.client.unsubscribeResource({ uri }));
+    return {};
   }
 
   close() {
@@ -78,4 +106,5 @@ class SdkConnection {
 }
 
 const name = '@modelcontextprotocol/client';
-runDriver({ name, version: versionOf(name) }, SdkConnection);
+const ops = [...OPS, 'refresh', 'read', 'get_prompt', 'subscribe', 'unsubscribe'];
+runDriver({ name, version: versionOf(name), ops }, SdkConnection);
