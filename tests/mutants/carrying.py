@@ -122,7 +122,7 @@ def _streams(
     drops: bytes = NOTHING,
 ) -> None:
     """Read the streams that answer such requests otherwise."""
-    patch.setattr(reference, "NEED_LIMIT_S", 0.5)  # what does not come need not be waited for
+    patch.setattr(reference, "NEED_LIMIT_S", 1.5)  # what does not come need not be waited for
     real = ObservedTransport._ask
 
     async def ask(self: ObservedTransport, request: httpx2.Request, wire_id: Any) -> Any:
