@@ -259,8 +259,11 @@ async def test_garbage_on_the_wire_is_passed_over(era: str) -> None:
         assert names(await catalogs.refresh(Kind.TOOLS)) == ["a"]
         pipe.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
         pong = {"jsonrpc": "2.0", "id": 7, "result": {}}
-        await brain.until(lambda: pong in brain.seen)
-    assert [frame for frame in brain.seen if "method" not in frame] == [pong]
+        # In 2026-07-28 a server asks nothing, and is not answered.
+        pongs = [pong] if era == LEGACY else []
+        await brain.until(lambda: pong in brain.seen or not pongs)
+        await catalogs.refresh(Kind.TOOLS)
+    assert [frame for frame in brain.seen if "method" not in frame] == pongs
 
 
 @virtually

@@ -11,14 +11,7 @@ from relist import __version__
 from relist.machine import Hit, Reading
 from relist.policy import Policy
 from relist.values import Kind, LinkPhase
-from relist_conformance.drivers.base import (
-    OPS,
-    OPTIONAL,
-    Answer,
-    Connection,
-    Target,
-    run_driver,
-)
+from relist_conformance.drivers.base import OPS, OPTIONAL, Answer, Connection, Target, run_driver
 from relist_conformance.drivers.results import Result, outcome_of
 from relist_conformance.drivers.snapshots import told
 from relist_mcp import CallRefused, Catalogs, Credentials, Http, NotConnected, Stdio
