@@ -20,6 +20,9 @@ from relist_conformance.driver import KINDS, Hello
 from relist_conformance.errors import ConformanceError, DriverError, DriverReplyError, quoted
 from relist_conformance.script import REVISIONS
 
+PATIENCE_MS = 60_000
+"""How long a step waits for a client that a person has to connect."""
+
 
 @attrs.frozen
 class Address:

@@ -181,6 +181,9 @@ def check(
             raise ConformanceError("--driver, --command and --url exclude each other")
         if (command or url) is not None and transport is None:
             transport = ["http"]  # all that the official suite has, and all that has a URL
+        from relist_conformance.by_hand import PATIENCE_MS as BY_HAND_MS
+        from relist_conformance.referee import PATIENCE_MS
+
         options = CheckOptions(
             driver=driver,
             command=command,
@@ -196,7 +199,7 @@ def check(
             strict=strict,
             port=port,
             jobs=jobs if url is None else 1,
-            patience_ms=patience or (8_000 if url is None else 60_000),
+            patience_ms=patience or (PATIENCE_MS if url is None else BY_HAND_MS),
             driver_timeout_s=driver_timeout,
         )
         raise typer.Exit(_run(options))

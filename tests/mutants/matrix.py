@@ -26,11 +26,13 @@ def played(defect: str, cases: list[str]) -> list[Touch]:
 
 
 def _plays(defect: str, cases: list[str]) -> Iterator[Touch]:
-    """What is not passed over HTTP side by side with others is played once more, alone."""
+    """The case that is for the defect is played alone, and so is, once more, what is not passed
+    over HTTP side by side with others."""
     cells = [(ALL[name], revision) for name in cases for revision in ALL[name].revisions]
     with pytest.MonkeyPatch.context() as patch:
         DEFECTS[defect].seed(patch)
-        waiting = [cell for cell in cells if "memory" not in cell[0].transports]
+        others = (cell for cell in cells if cell[0].id != DEFECTS[defect].case)
+        waiting = [cell for cell in others if "memory" not in cell[0].transports]
         over_http = judge_over_http(waiting) if len(waiting) > 1 else {}
         for case, revision in cells:
             found = over_http.get((case.id, revision))
